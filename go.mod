@@ -1,0 +1,3 @@
+module github.com/transom-run/transom
+
+go 1.26
