@@ -1,0 +1,225 @@
+// Package event defines the records of a session: the envelope every client
+// sees, the payloads Transom itself writes, and their one encoding.
+//
+// A record is one line of JSON. Once encoded it is kept as those bytes: the log
+// stores them, every client is sent them, and nothing is ever encoded again.
+//
+//	{"type":"user.message","data":{…},"id":"…","timestamp":"…","parentId":"…"}
+//
+// # Kinds
+//
+// A persisted event is part of the session's history. An ephemeral event
+// ("ephemeral":true: deltas, idle, usage figures) is seen live and forgotten. A
+// private record (type prefix [PrivatePrefix]) is kept in the log for Transom's
+// own use: it is never sent to a client, never part of the history and never a
+// parent.
+//
+// # Errors
+//
+// [Decode] names what is wrong with a line; it never panics, whatever the bytes.
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// PrivatePrefix begins the type of every private record.
+const PrivatePrefix = "transom."
+
+// TimeFormat is how times are written: UTC, milliseconds.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// Payload is the data of an event that Transom writes.
+type Payload interface {
+	// EventType is the type as it stands on the wire, such as "user.message".
+	EventType() string
+}
+
+// ephemeral is implemented by the payloads of events that are not persisted.
+type ephemeral interface{ ephemeralEvent() }
+
+// Event is one record of a session.
+type Event struct {
+	Type      string
+	ID        string
+	ParentID  string // "" is null: the first event of a session
+	Timestamp time.Time
+	Ephemeral bool
+	AgentID   string // "" for the root agent
+
+	// Data is the payload as it stands in Line.
+	Data json.RawMessage
+	// Line is the whole record, one line without its line feed. It is never
+	// changed after the event was made.
+	Line []byte
+	// Payload is what Data was encoded from, where this process made the event;
+	// nil where it was read from a log.
+	Payload Payload
+}
+
+// Private reports whether the record is Transom's own: see [PrivatePrefix].
+func (e *Event) Private() bool { return strings.HasPrefix(e.Type, PrivatePrefix) }
+
+// Persisted reports whether the record is part of the log.
+func (e *Event) Persisted() bool { return !e.Ephemeral }
+
+// Public reports whether clients may see the event.
+func (e *Event) Public() bool { return !e.Private() }
+
+// New makes an event. Its id, parent and time come from the caller, so that a
+// session's decisions can be replayed.
+func New(p Payload, id, parent string, at time.Time) (*Event, error) {
+	data, err := marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s event: %w", p.EventType(), err)
+	}
+	_, eph := p.(ephemeral)
+	e := &Event{Type: p.EventType(), ID: id, ParentID: parent, Timestamp: at.UTC(), Ephemeral: eph, Payload: p}
+	e.encode(data)
+	return e, nil
+}
+
+func (e *Event) encode(data []byte) {
+	b := make([]byte, 0, len(data)+len(e.Type)+192)
+	b = append(b, `{"type":`...)
+	b = appendString(b, e.Type)
+	b = append(b, `,"data":`...)
+	at := len(b)
+	b = append(b, data...)
+	end := len(b)
+	b = append(b, `,"id":`...)
+	b = appendString(b, e.ID)
+	b = append(b, `,"timestamp":"`...)
+	b = e.Timestamp.AppendFormat(b, TimeFormat)
+	b = append(b, `","parentId":`...)
+	if e.ParentID == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, e.ParentID)
+	}
+	if e.Ephemeral {
+		b = append(b, `,"ephemeral":true`...)
+	}
+	if e.AgentID != "" {
+		b = append(b, `,"agentId":`...)
+		b = appendString(b, e.AgentID)
+	}
+	b = append(b, '}')
+	e.Line, e.Data = b, b[at:end:end]
+}
+
+// Decode reads one line of a log. The bytes are kept, not copied: the caller
+// must not change them. Unknown types are fine; unknown members are kept in
+// Line. A line that is not a JSON object with a type and an id is an error.
+func Decode(line []byte) (*Event, error) {
+	var h struct {
+		Type      string          `json:"type"`
+		Data      json.RawMessage `json:"data"`
+		ID        string          `json:"id"`
+		Timestamp string          `json:"timestamp"`
+		ParentID  *string         `json:"parentId"`
+		Ephemeral bool            `json:"ephemeral"`
+		AgentID   string          `json:"agentId"`
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if !utf8.Valid(line) {
+		return nil, fmt.Errorf("event line is not valid UTF-8")
+	}
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, fmt.Errorf("event line is not a JSON object: %w", err)
+	}
+	if h.Type == "" {
+		return nil, fmt.Errorf("event line has no type")
+	}
+	if h.ID == "" {
+		return nil, fmt.Errorf("event line of type %q has no id", h.Type)
+	}
+	e := &Event{Type: h.Type, ID: h.ID, Ephemeral: h.Ephemeral, AgentID: h.AgentID, Data: h.Data, Line: line}
+	if h.ParentID != nil {
+		e.ParentID = *h.ParentID
+	}
+	if t, err := time.Parse(time.RFC3339Nano, h.Timestamp); err == nil {
+		e.Timestamp = t
+	}
+	return e, nil
+}
+
+// Into decodes the event's payload into p.
+func (e *Event) Into(p any) error {
+	if len(e.Data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(e.Data, p); err != nil {
+		return fmt.Errorf("payload of %s event %s: %w", e.Type, e.ID, err)
+	}
+	return nil
+}
+
+// marshal encodes without HTML escapes and without the final line feed.
+func marshal(v any) ([]byte, error) {
+	if a, ok := v.(appender); ok {
+		return a.appendJSON(make([]byte, 0, 128)), nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// appender is implemented by the few payloads that are made thousands of times
+// a second.
+type appender interface{ appendJSON(b []byte) []byte }
+
+// appendString appends s as a JSON string: valid UTF-8, no HTML escapes, and
+// the line separators U+2028 and U+2029 escaped, so that a record is one
+// physical line for every reader.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			b = append(append(b, s[start:i]...), `\ufffd`...)
+		} else if r == '\u2028' || r == '\u2029' {
+			b = append(append(b, s[start:i]...), '\\', 'u', '2', '0', '2', hex[r&15])
+		} else {
+			i += n
+			continue
+		}
+		i += n
+		start = i
+	}
+	return append(append(b, s[start:]...), '"')
+}

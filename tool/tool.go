@@ -1,0 +1,95 @@
+// Package tool defines what a model can call: the definition, the call's
+// arguments and its result.
+//
+//	reg, err := tool.NewRegistry([]tool.Tool{{Name: "add", Parameters: schema, Handler: add}})
+//	args, problem := reg.Lookup("add").Check(raw)   // before any handler runs
+//
+// A [Registry] is an immutable snapshot: a session that gains or loses tools
+// makes a new one, and a running call keeps the one it began with.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Tool is one tool.
+type Tool struct {
+	// Name is what the model calls: ASCII letters, digits, '_' and '-', at most
+	// 64 bytes for the strictest provider (longer names are accepted).
+	Name string
+	// Description is what the model reads; it may be empty.
+	Description string
+	// Parameters is the JSON Schema (Draft 2020-12 or 7) of the arguments; nil
+	// accepts any object.
+	Parameters json.RawMessage
+	// IsTerminal: a successful call ends the turn, and its result is not fed
+	// back to the model for another round. A call that does not succeed is shown
+	// to the model as with any other tool.
+	IsTerminal bool
+	// SkipPermission: calls run without asking.
+	SkipPermission bool
+	// OverridesBuiltIn: the tool may take the name of a built-in one.
+	OverridesBuiltIn bool
+	// Defer is "never" (always in the model's list), "auto" or "" (may be left
+	// to tool search where that is on).
+	Defer string
+	// Timeout bounds one call of Handler; 0 is no limit.
+	Timeout time.Duration
+	// Metadata is kept for hosts; the model never sees it.
+	Metadata json.RawMessage
+	// Handler runs the call in this process. nil: the host that declared the
+	// tool answers over its connection.
+	Handler Handler
+}
+
+// Handler runs one call. An error is shown to the user in full and to the model
+// as a bare failure; a failure that the model should read is a [Result] of type
+// [Failure]. The context ends when the turn is aborted or the timeout is over.
+type Handler func(ctx context.Context, call Call) (Result, error)
+
+// Call is one call of a tool.
+type Call struct {
+	SessionID string
+	ID        string          // the model's id of the call
+	Name      string          // of the tool
+	Arguments json.RawMessage // a JSON object that satisfies the tool's schema
+	Dir       string          // the session's working directory
+}
+
+// ResultType says how a call ended. Its values are those of the wire.
+type ResultType string
+
+// How a call can end. Only Success ends a turn that a terminal tool was called in.
+const (
+	Success  ResultType = "success"
+	Failure  ResultType = "failure"
+	Timeout  ResultType = "timeout"
+	Denied   ResultType = "denied"   // the model is told and goes on
+	Rejected ResultType = "rejected" // by a person: the turn ends, unless the tool is terminal
+)
+
+// Result is what a call came to.
+type Result struct {
+	// Text is what the model reads.
+	Text string
+	// Type is Success where empty; a type outside the list is a Failure.
+	Type ResultType
+	// Error is shown to people instead of Text where the call did not succeed.
+	Error string
+	// Detail is shown to people instead of Text where the call succeeded.
+	Detail string
+	// Binary holds images and files for the model.
+	Binary []Binary
+	// Telemetry is passed on to clients; the model never sees it.
+	Telemetry json.RawMessage
+}
+
+// Binary is one file of a result.
+type Binary struct {
+	Data        string // base64
+	MIMEType    string
+	Type        string // "image" or "resource"
+	Description string
+}
