@@ -160,7 +160,19 @@ func (e *Event) Into(p any) error {
 	return nil
 }
 
-// marshal encodes without HTML escapes and without the final line feed.
+// As returns the payload of an event as T: what the event was made from, or what
+// its data decodes to.
+func As[T Payload](e *Event) (T, error) {
+	if p, ok := e.Payload.(T); ok {
+		return p, nil
+	}
+	var p T
+	err := e.Into(&p)
+	return p, err
+}
+
+// marshal encodes without HTML escapes and without the final line feed. Line
+// separators that stand raw in embedded JSON are escaped, as everywhere.
 func marshal(v any) ([]byte, error) {
 	if a, ok := v.(appender); ok {
 		return a.appendJSON(make([]byte, 0, 128)), nil
@@ -171,7 +183,12 @@ func marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if bytes.Contains(out, []byte("\u2028"[:2])) {
+		out = bytes.ReplaceAll(out, []byte("\u2028"), []byte(`\u2028`))
+		out = bytes.ReplaceAll(out, []byte("\u2029"), []byte(`\u2029`))
+	}
+	return out, nil
 }
 
 // appender is implemented by the few payloads that are made thousands of times

@@ -1,0 +1,429 @@
+package event
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// The payloads below are those that a session's life consists of. Names and
+// meanings are those of the protocol's published event types; a payload that
+// only passes through is kept as raw JSON instead.
+
+// SessionStart is the first record of a session.
+type SessionStart struct {
+	SessionID       string  `json:"sessionId"`
+	Version         int     `json:"version"`
+	Producer        string  `json:"producer"`
+	CopilotVersion  string  `json:"copilotVersion"`
+	StartTime       string  `json:"startTime"`
+	SelectedModel   string  `json:"selectedModel,omitempty"`
+	ReasoningEffort string  `json:"reasoningEffort,omitempty"`
+	ContextTier     *string `json:"contextTier"`
+	Context         Context `json:"context"`
+	RemoteSteerable bool    `json:"remoteSteerable"`
+	AlreadyInUse    bool    `json:"alreadyInUse"`
+}
+
+// Context is where a session works.
+type Context struct {
+	Cwd string `json:"cwd"`
+}
+
+// SessionResume is written each time a session is resumed.
+type SessionResume struct {
+	ResumeTime          string  `json:"resumeTime"`
+	SelectedModel       string  `json:"selectedModel,omitempty"`
+	ReasoningEffort     string  `json:"reasoningEffort,omitempty"`
+	ContextTier         *string `json:"contextTier"`
+	Context             Context `json:"context"`
+	RemoteSteerable     bool    `json:"remoteSteerable"`
+	ContinuePendingWork bool    `json:"continuePendingWork"`
+	EventsFileSizeBytes int64   `json:"eventsFileSizeBytes"`
+	EventCount          int64   `json:"eventCount"`
+	AlreadyInUse        bool    `json:"alreadyInUse"`
+	SessionWasActive    bool    `json:"sessionWasActive"`
+}
+
+// SessionShutdown is the last record of a session's life in a process.
+type SessionShutdown struct {
+	ShutdownType        string                 `json:"shutdownType"` // "routine" or "error"
+	ErrorReason         string                 `json:"errorReason,omitempty"`
+	TotalAPIDurationMs  int64                  `json:"totalApiDurationMs"`
+	TotalPremium        float64                `json:"totalPremiumRequests"`
+	SessionStartTime    int64                  `json:"sessionStartTime"` // Unix milliseconds
+	EventsFileSizeBytes int64                  `json:"eventsFileSizeBytes"`
+	CurrentModel        string                 `json:"currentModel,omitempty"`
+	CodeChanges         CodeChanges            `json:"codeChanges"`
+	ModelMetrics        map[string]ModelMetric `json:"modelMetrics"`
+}
+
+// CodeChanges counts what a session's tools wrote.
+type CodeChanges struct {
+	LinesAdded    int64    `json:"linesAdded"`
+	LinesRemoved  int64    `json:"linesRemoved"`
+	FilesModified []string `json:"filesModified"`
+}
+
+// ModelMetric is what one model was asked and cost in a session.
+type ModelMetric struct {
+	Requests struct {
+		Count int64   `json:"count"`
+		Cost  float64 `json:"cost"`
+	} `json:"requests"`
+	Usage struct {
+		InputTokens      int64 `json:"inputTokens"`
+		OutputTokens     int64 `json:"outputTokens"`
+		CacheReadTokens  int64 `json:"cacheReadTokens"`
+		CacheWriteTokens int64 `json:"cacheWriteTokens"`
+	} `json:"usage"`
+}
+
+// SessionError says that a turn failed, or what a host logged at level error.
+type SessionError struct {
+	ErrorType  string `json:"errorType"`
+	Message    string `json:"message"`
+	StatusCode int    `json:"statusCode,omitempty"`
+	ErrorCode  string `json:"errorCode,omitempty"`
+	URL        string `json:"url,omitempty"`
+}
+
+// SessionWarning says that something works less well than asked for.
+type SessionWarning struct {
+	WarningType string `json:"warningType"`
+	Message     string `json:"message"`
+	URL         string `json:"url,omitempty"`
+}
+
+// SessionInfo is a remark for people.
+type SessionInfo struct {
+	InfoType string `json:"infoType"`
+	Message  string `json:"message"`
+	URL      string `json:"url,omitempty"`
+}
+
+// EphemeralNote is an information, warning or error that is not persisted: what
+// session.log sends with ephemeral set.
+type EphemeralNote struct{ Payload }
+
+// MarshalJSON encodes the note as the payload it wraps.
+func (n EphemeralNote) MarshalJSON() ([]byte, error) { return marshal(n.Payload) }
+
+// ContextCleared says that the window was replaced by InitialMessage.
+type ContextCleared struct {
+	MessagesCleared int    `json:"messagesCleared"`
+	InitialMessage  string `json:"initialMessage"`
+}
+
+// UserMessage is a prompt as it reaches the model.
+type UserMessage struct {
+	Content            string            `json:"content"`
+	TransformedContent string            `json:"transformedContent,omitempty"`
+	MessageID          string            `json:"messageId,omitempty"`
+	Source             string            `json:"source,omitempty"`
+	Attachments        []json.RawMessage `json:"attachments,omitempty"`
+	NativeDocTypes     []string          `json:"supportedNativeDocumentMimeTypes"`
+	Delivery           string            `json:"delivery"` // "idle", "queued" or "steering"
+	AgentMode          string            `json:"agentMode,omitempty"`
+	InteractionID      string            `json:"interactionId"`
+	TurnID             string            `json:"turnId"`
+}
+
+// SystemMessage is written when the system prompt is new or has changed.
+type SystemMessage struct {
+	Role          string `json:"role"`
+	Content       string `json:"content"`
+	InteractionID string `json:"interactionId,omitempty"`
+}
+
+// TurnStart begins one model call and the tools it asks for.
+type TurnStart struct {
+	TurnID        string `json:"turnId"`
+	InteractionID string `json:"interactionId"`
+}
+
+// TurnEnd ends what TurnStart began.
+type TurnEnd struct {
+	TurnID string `json:"turnId"`
+}
+
+// AssistantMessage is the model's answer.
+type AssistantMessage struct {
+	MessageID            string        `json:"messageId"`
+	OriginatingMessageID string        `json:"originatingMessageId,omitempty"`
+	Model                string        `json:"model,omitempty"`
+	Content              string        `json:"content"`
+	ReasoningText        string        `json:"reasoningText,omitempty"`
+	ToolRequests         []ToolRequest `json:"toolRequests"`
+	InteractionID        string        `json:"interactionId"`
+	TurnID               string        `json:"turnId"`
+	OutputTokens         int           `json:"outputTokens,omitempty"`
+	APICallID            string        `json:"apiCallId,omitempty"`
+}
+
+// ToolRequest is a call the model asked for.
+type ToolRequest struct {
+	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Type       string          `json:"type"`
+}
+
+// ToolStart begins a call.
+type ToolStart struct {
+	ToolCallID string          `json:"toolCallId"`
+	ToolName   string          `json:"toolName"`
+	Arguments  json.RawMessage `json:"arguments"`
+	TurnID     string          `json:"turnId"`
+	Model      string          `json:"model,omitempty"`
+}
+
+// ToolComplete ends a call. Where the call did not succeed, Error.Message is
+// for people and Result.Content, where present, is what the model read instead.
+type ToolComplete struct {
+	ToolCallID    string          `json:"toolCallId"`
+	Model         string          `json:"model,omitempty"`
+	InteractionID string          `json:"interactionId,omitempty"`
+	TurnID        string          `json:"turnId,omitempty"`
+	Success       bool            `json:"success"`
+	Result        *ToolResult     `json:"result,omitempty"`
+	Error         *ToolError      `json:"error,omitempty"`
+	ToolTelemetry json.RawMessage `json:"toolTelemetry,omitempty"`
+}
+
+// ToolResult is what a call returned.
+type ToolResult struct {
+	Content         string         `json:"content"`
+	DetailedContent string         `json:"detailedContent,omitempty"`
+	Binary          []BinaryResult `json:"binaryResultsForLlm,omitempty"`
+}
+
+// BinaryResult is a file that a call returned.
+type BinaryResult struct {
+	Type        string `json:"type"`
+	Data        string `json:"data"`
+	MIMEType    string `json:"mimeType"`
+	Description string `json:"description,omitempty"`
+}
+
+// ToolError is why a call did not succeed. Code is the result type.
+type ToolError struct {
+	Message string `json:"message"`
+	Code    string `json:"code"`
+}
+
+// PermissionRequested asks clients whether a call may run.
+type PermissionRequested struct {
+	RequestID         string          `json:"requestId"`
+	PermissionRequest json.RawMessage `json:"permissionRequest"`
+	PromptRequest     json.RawMessage `json:"promptRequest"`
+	AgentMode         string          `json:"agentMode,omitempty"`
+}
+
+// PermissionCompleted says what was decided.
+type PermissionCompleted struct {
+	RequestID  string           `json:"requestId"`
+	ToolCallID string           `json:"toolCallId,omitempty"`
+	Result     PermissionResult `json:"result"`
+}
+
+// PermissionResult is a decision as clients see it.
+type PermissionResult struct {
+	Kind     string          `json:"kind"`
+	Feedback string          `json:"feedback,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Approval json.RawMessage `json:"approval,omitempty"`
+}
+
+// ExternalToolRequested asks the host that declared a tool to run it.
+type ExternalToolRequested struct {
+	RequestID        string          `json:"requestId"`
+	SessionID        string          `json:"sessionId"`
+	ToolCallID       string          `json:"toolCallId"`
+	ToolName         string          `json:"toolName"`
+	Arguments        json.RawMessage `json:"arguments"`
+	WorkingDirectory string          `json:"workingDirectory,omitempty"`
+}
+
+// ExternalToolCompleted says that a request to a host is settled or withdrawn.
+type ExternalToolCompleted struct {
+	RequestID string `json:"requestId"`
+}
+
+// Abort says that the running turn was stopped.
+type Abort struct {
+	Reason string `json:"reason"`
+}
+
+// ModelChange says that another model answers from now on.
+type ModelChange struct {
+	PreviousModel           string  `json:"previousModel,omitempty"`
+	NewModel                string  `json:"newModel"`
+	PreviousReasoningEffort string  `json:"previousReasoningEffort,omitempty"`
+	ReasoningEffort         string  `json:"reasoningEffort,omitempty"`
+	ContextTier             *string `json:"contextTier,omitempty"`
+}
+
+// ModeChanged says that the session is in another mode.
+type ModeChanged struct {
+	PreviousMode string `json:"previousMode"`
+	NewMode      string `json:"newMode"`
+}
+
+// The ephemeral events.
+
+// TitleChanged is a new title for display.
+type TitleChanged struct {
+	Title string `json:"title"`
+}
+
+// ToolsUpdated says that the model's list of tools has changed.
+type ToolsUpdated struct {
+	Model string `json:"model"`
+}
+
+// PendingModified says that the queue of messages has changed.
+type PendingModified struct{}
+
+// UsageInfo is the size of the window, estimated, before a model call.
+type UsageInfo struct {
+	TokenLimit            int  `json:"tokenLimit"`
+	CurrentTokens         int  `json:"currentTokens"`
+	MessagesLength        int  `json:"messagesLength"`
+	SystemTokens          int  `json:"systemTokens"`
+	ConversationTokens    int  `json:"conversationTokens"`
+	ToolDefinitionsTokens int  `json:"toolDefinitionsTokens"`
+	IsInitial             bool `json:"isInitial,omitempty"`
+}
+
+// AssistantUsage is what one model call cost.
+type AssistantUsage struct {
+	Model            string `json:"model"`
+	InputTokens      int    `json:"inputTokens"`
+	OutputTokens     int    `json:"outputTokens"`
+	CacheReadTokens  int    `json:"cacheReadTokens"`
+	CacheWriteTokens int    `json:"cacheWriteTokens"`
+	ReasoningTokens  int    `json:"reasoningTokens,omitempty"`
+	Cost             int    `json:"cost"`
+	Duration         int64  `json:"duration"` // milliseconds
+	Initiator        string `json:"initiator,omitempty"`
+	FinishReason     string `json:"finishReason,omitempty"`
+	APICallID        string `json:"apiCallId,omitempty"`
+	NumToolCalls     int    `json:"numToolCalls"`
+}
+
+// ModelCallFailure is one failed attempt at a model call.
+type ModelCallFailure struct {
+	Model        string `json:"model,omitempty"`
+	Source       string `json:"source"` // "top_level"
+	StatusCode   int    `json:"statusCode,omitempty"`
+	FailureKind  string `json:"failureKind,omitempty"` // "api" or "transport"
+	ErrorMessage string `json:"errorMessage,omitempty"`
+	DurationMs   int64  `json:"durationMs"`
+}
+
+// TurnRetry says that the model call of a turn is made again, and why. Text
+// streamed under an earlier message id is void.
+type TurnRetry struct {
+	TurnID string `json:"turnId"`
+	Model  string `json:"model,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// MessageStart precedes the first delta of a message.
+type MessageStart struct {
+	MessageID string `json:"messageId"`
+}
+
+// MessageDelta is a piece of text as the model wrote it.
+type MessageDelta struct {
+	MessageID    string
+	DeltaContent string
+}
+
+// ReasoningDelta is a piece of the model's reasoning.
+type ReasoningDelta struct {
+	ReasoningID  string `json:"reasoningId"`
+	DeltaContent string `json:"deltaContent"`
+}
+
+// StreamingDelta is how much of an answer has come so far.
+type StreamingDelta struct {
+	TotalResponseSizeBytes int64
+}
+
+// ToolCallDelta is a piece of a call's arguments as the model wrote them.
+type ToolCallDelta struct {
+	ToolCallID string `json:"toolCallId"`
+	ToolName   string `json:"toolName,omitempty"`
+	ToolType   string `json:"toolType"`
+	InputDelta string `json:"inputDelta"`
+}
+
+// AssistantIdle comes just before SessionIdle.
+type AssistantIdle struct {
+	Aborted bool `json:"aborted,omitempty"`
+}
+
+// SessionIdle is the last event of a piece of work.
+type SessionIdle struct {
+	Aborted bool   `json:"aborted,omitempty"`
+	Mode    string `json:"mode"`
+}
+
+// The private records.
+
+// Queued is a prompt that waits for its turn.
+type Queued struct {
+	MessageID      string            `json:"messageId"`
+	Prompt         string            `json:"prompt"`
+	DisplayPrompt  string            `json:"displayPrompt,omitempty"`
+	Source         string            `json:"source,omitempty"`
+	Attachments    []json.RawMessage `json:"attachments,omitempty"`
+	AgentMode      string            `json:"agentMode,omitempty"`
+	Steering       bool              `json:"steering,omitempty"`
+	RequestHeaders map[string]string `json:"-"` // may hold a secret: never written
+}
+
+// Intent is written before a call of a terminal tool runs, so that the call
+// keeps its terminality whoever answers it.
+type Intent struct {
+	ToolCallID string `json:"toolCallId"`
+	Terminal   bool   `json:"terminal"`
+}
+
+// Epoch says that a process took the session over.
+type Epoch struct {
+	PID int `json:"pid"`
+}
+
+// Suspended says that the last client left while work was open.
+type Suspended struct{}
+
+// Named is the session's name as a host set it.
+type Named struct {
+	Name string `json:"name"`
+	Auto bool   `json:"auto,omitempty"`
+}
+
+// LoopEnd says why a loop ended where no public event tells.
+type LoopEnd struct {
+	Reason string `json:"reason"`
+}
+
+// MarshalJSON encodes the delta.
+func (d MessageDelta) MarshalJSON() ([]byte, error) { return d.appendJSON(nil), nil }
+
+func (d MessageDelta) appendJSON(b []byte) []byte {
+	b = append(b, `{"messageId":`...)
+	b = appendString(b, d.MessageID)
+	b = append(b, `,"deltaContent":`...)
+	return append(appendString(b, d.DeltaContent), '}')
+}
+
+// MarshalJSON encodes the figure.
+func (d StreamingDelta) MarshalJSON() ([]byte, error) { return d.appendJSON(nil), nil }
+
+func (d StreamingDelta) appendJSON(b []byte) []byte {
+	b = append(b, `{"totalResponseSizeBytes":`...)
+	return append(strconv.AppendInt(b, d.TotalResponseSizeBytes, 10), '}')
+}

@@ -1,0 +1,6 @@
+package window
+
+// Interrupted is what the model reads as the result of a call that an abort or a
+// restart cut off. Hosts' recordings pin it (tests "abort" and
+// "pending_work_resume" of the SDKs).
+const Interrupted = "The execution of this tool, or a previous tool was interrupted."
