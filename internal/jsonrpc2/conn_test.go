@@ -411,6 +411,7 @@ func TestEnd(t *testing.T) {
 func TestCloseFlushes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, p := dial(t, Config{})
+		synctest.Wait() // until it is being served
 		for i := range 100 {
 			_ = c.Notify("n", i)
 		}
@@ -424,6 +425,7 @@ func TestCloseFlushes(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) {
 		c, p := dial(t, Config{FlushTimeout: 3 * time.Second})
+		synctest.Wait()
 		_ = c.Notify("n", 1)
 		start := time.Now()
 		c.Close()

@@ -72,30 +72,11 @@ type outline struct {
 // feed takes the next piece of the text.
 func (o *outline) feed(p []byte) {
 	for i := 0; i < len(p); i++ {
-		b := p[i]
-		if o.cur == memberID && o.keepID && !(o.depth == 1 && !o.inString && (b == ',' || b == '}')) {
-			if len(o.id) <= longestSkimID {
-				o.id = append(o.id, b)
-			}
-		}
 		if o.inString {
-			if o.escaped || (b != '"' && b != '\\') {
-				o.escaped = false
-				if o.inName && len(o.name) <= longestName {
-					o.name = append(o.name, b)
-				}
-				continue
-			}
-			if b == '\\' {
-				o.escaped = true
-				if o.inName && len(o.name) <= longestName {
-					o.name = append(o.name, b)
-				}
-				continue
-			}
-			o.inString, o.inName = false, false
+			i = o.feedString(p, i)
 			continue
 		}
+		b := p[i]
 		switch b {
 		case '"':
 			o.inString = true
@@ -105,6 +86,7 @@ func (o *outline) feed(p []byte) {
 		case ':':
 			if o.depth == 1 {
 				o.begin(o.off + int64(i) + 1)
+				continue
 			}
 		case ',':
 			if o.depth == 1 {
@@ -122,8 +104,45 @@ func (o *outline) feed(p []byte) {
 			}
 			o.depth--
 		}
+		o.keep(p[i : i+1])
 	}
 	o.off += int64(len(p))
+}
+
+// feedString takes p from i on, up to the end of the string or of p, and
+// returns the index of the last byte taken. Most bytes of large messages are
+// inside strings, so this is where the time goes.
+func (o *outline) feedString(p []byte, i int) int {
+	from := i
+	for ; i < len(p); i++ {
+		if o.escaped {
+			o.escaped = false
+			continue
+		}
+		if p[i] == '\\' {
+			o.escaped = true
+		} else if p[i] == '"' {
+			o.inString = false
+			break
+		}
+	}
+	if o.inName && len(o.name) <= longestName {
+		o.name = append(o.name, p[from:min(i, from+longestName+1)]...)
+	}
+	if !o.inString {
+		o.keep(p[from : i+1])
+		o.inName = false
+		return i
+	}
+	o.keep(p[from:])
+	return len(p) - 1
+}
+
+// keep collects p where it is part of the id and ids are wanted.
+func (o *outline) keep(p []byte) {
+	if o.keepID && o.cur == memberID && len(o.id) <= longestSkimID {
+		o.id = append(o.id, p[:min(len(p), longestSkimID+1)]...)
+	}
 }
 
 // begin marks the start of the value that belongs to the name just read.
