@@ -1,0 +1,212 @@
+// The Node.js host: plays the cases it gets from the runner and reports what it
+// saw. It judges nothing. See ../README.md for the steps.
+import { approveAll, CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
+
+const desk = process.env.CONFORMANCE_URL;
+
+/** One client of a case: its connection, its session, and what it was told. */
+class Seat {
+  events = [];
+  #waiting = new Set();
+
+  constructor(client) {
+    this.client = client;
+  }
+
+  /** Keeps an event and wakes whoever waits for it. */
+  saw = (event) => {
+    this.events.push(event);
+    for (const check of this.#waiting) check();
+  };
+
+  /** Resolves once `count` events of a type were seen, for one call if named. */
+  async until({ type, call, count = 1 }) {
+    const enough = () =>
+      this.events.filter((e) => e.type === type && (!call || e.data.toolCallId === call)).length >= count;
+    if (enough()) return;
+    await new Promise((resolve) => {
+      const check = () => enough() && this.#waiting.delete(check) && resolve();
+      this.#waiting.add(check);
+    });
+  }
+}
+
+/** Plays one case. */
+class Player {
+  log = [];
+  seats = new Map();
+  #gates = new Map();
+  #sessionId;
+
+  constructor(order) {
+    this.order = order;
+  }
+
+  async play() {
+    let error = "";
+    try {
+      await this.run("host", "a", this.order.host);
+      for (const { client } of this.seats.values()) await client.stop();
+    } catch (e) {
+      error = e.stack;
+    }
+    const events = Object.fromEntries([...this.seats].map(([name, seat]) => [name, seat.events]));
+    return { log: this.log, events, error };
+  }
+
+  /** Runs steps until one of them ends a handler, and returns that one. */
+  async run(at, client, steps) {
+    for (const step of steps) {
+      if (["return", "throw", "decide"].includes(step.do)) return step;
+      const entry = { at, do: step.do, as: step.as ?? "", error: "" };
+      try {
+        entry.value = await this.step({ client, ...step });
+      } catch (e) {
+        entry.error = e.message || String(e);
+      }
+      this.log.push(entry);
+    }
+  }
+
+  async step(step) {
+    const seat = this.seats.get(step.client);
+    const session = seat?.session;
+    switch (step.do) {
+      case "create": {
+        const { client, saw } = this.connect(step.client);
+        const created = await client.createSession({ ...this.config(step), onEvent: saw });
+        this.#sessionId = created.sessionId;
+        this.seats.get(step.client).session = created;
+        return created.sessionId;
+      }
+      case "resume": {
+        const { client, saw } = this.connect(step.client);
+        const resumed = await client.resumeSession(this.#sessionId, {
+          ...this.config(step),
+          continuePendingWork: step.continue ?? false,
+          onEvent: saw,
+        });
+        this.seats.get(step.client).session = resumed;
+        return resumed.sessionId;
+      }
+      case "send":
+        return session.send({ prompt: step.prompt, mode: step.mode });
+      case "send_and_wait":
+        return (await session.sendAndWait({ prompt: step.prompt }))?.data.content;
+      case "clear":
+        return session.rpc.history.clearContext({ prompt: step.prompt });
+      case "abort":
+        return session.abort();
+      case "answer":
+        return session.rpc.tools.handlePendingToolCall({ requestId: this.requestOf(step.call), result: step.text });
+      case "get_events":
+        return session.getEvents();
+      case "get_mode":
+        return session.rpc.mode.get();
+      case "get_model":
+        return (await session.rpc.model.getCurrent()).modelId;
+      case "wait_event":
+        return seat.until(step);
+      case "wait_gate":
+        return this.gate(step.gate).opened;
+      case "open_gate":
+        return this.gate(step.gate).open();
+      case "wait_model":
+        return ask(`model/wait/${step.count}`);
+      case "release_model":
+        return ask(`model/release/${step.count}`, { method: "POST" });
+      case "disconnect":
+        return session.disconnect();
+      case "stop":
+        await seat.client.stop();
+        return;
+      case "kill": // SIGKILL to a runtime of our own, a closed socket to one we joined
+        return seat.client.forceStop();
+      case "park": // a handler that never returns
+        return new Promise(() => {});
+      default:
+        throw new Error(`this host does not know the step ${step.do}`);
+    }
+  }
+
+  /** Seats a client on the runtime the case asks for. */
+  connect(name) {
+    const { over, server, home } = this.order;
+    const connection = {
+      stdio: () => RuntimeConnection.forStdio(), // the binary is COPILOT_CLI_PATH
+      tcp: () => RuntimeConnection.forTcp(),
+      server: () => RuntimeConnection.forUri(server.url, { connectionToken: server.token }),
+    }[over]();
+    const seat = new Seat(new CopilotClient({ connection, baseDirectory: home }));
+    this.seats.set(name, seat);
+    return seat;
+  }
+
+  /** What create and resume have in common. */
+  config(step) {
+    const { model, system, streaming, tools } = this.order;
+    return {
+      model: model.name,
+      provider: { type: "openai", baseUrl: model.baseUrl, apiKey: "none" },
+      systemMessage: { mode: "replace", content: system },
+      availableTools: new ToolSet().addCustom("*"), // ours only, none of the runtime's
+      streaming,
+      tools: tools.filter((t) => step.tools.includes(t.name)).map((t) => this.tool(t, step.client)),
+      onPermissionRequest: (request, invocation) => this.permission(step.client, request, invocation),
+    };
+  }
+
+  tool({ name, description, parameters, terminal, deferNever }, client) {
+    return defineTool(name, {
+      description,
+      parameters,
+      isTerminal: terminal,
+      defer: deferNever ? "never" : undefined,
+      handler: async (_args, { toolCallId }) => {
+        const steps = this.order.handlers?.[toolCallId] ?? [{ do: "return", text: "ok" }];
+        const end = await this.run(toolCallId, client, steps);
+        if (end.do === "throw") throw new Error(end.text);
+        return end.kind ? { textResultForLlm: end.text, resultType: end.kind } : end.text;
+      },
+    });
+  }
+
+  async permission(client, request, invocation) {
+    const steps = this.order.permissions?.[request.toolCallId];
+    if (!steps) return approveAll(request, invocation);
+    const end = await this.run(`${request.toolCallId}/permission`, client, steps);
+    if (end.do === "throw") throw new Error(end.text);
+    return end.text ? { kind: end.kind, feedback: end.text } : { kind: end.kind };
+  }
+
+  /** The request id under which the runtime asked for a call. */
+  requestOf(call) {
+    const asked = [...this.seats.values()]
+      .flatMap((seat) => seat.events)
+      .find((e) => e.type === "external_tool.requested" && e.data.toolCallId === call);
+    if (!asked) throw new Error(`nobody was asked for call ${call}`);
+    return asked.data.requestId;
+  }
+
+  gate(name) {
+    if (!this.#gates.has(name)) {
+      const gate = {};
+      gate.opened = new Promise((resolve) => (gate.open = resolve));
+      this.#gates.set(name, gate);
+    }
+    return this.#gates.get(name);
+  }
+}
+
+/** Talks to the runner; an answer outside 2xx is an error. */
+async function ask(path, init) {
+  const reply = await fetch(`${desk}/${path}`, init);
+  if (!reply.ok) throw new Error(`${path}: ${await reply.text()}`);
+  return reply.status === 204 ? undefined : reply.json();
+}
+
+for (let order = await ask("next"); order; order = await ask("next")) {
+  const observation = await new Player(order).play();
+  await ask("result", { method: "POST", body: JSON.stringify(observation) });
+}
+process.exit(0); // parked handlers wait for ever

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package main
+
+import "os/exec"
+
+// ownGroup does nothing where there are no process groups.
+func ownGroup(*exec.Cmd) {}
+
+// endGroup kills the command alone.
+func endGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// watchdog is how long one case may take. It is far above what any case needs:
+// hosts wait for events, never for time.
+var watchdog = 30 * time.Second
+
+// environment is what hosts and runtimes get: this process's, without anything
+// that would point them at another runtime, home, model or account.
+func environment(extra ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "COPILOT_") || strings.HasPrefix(kv, "GH_TOKEN=") || strings.HasPrefix(kv, "GITHUB_TOKEN=")
+	})
+	return append(env, extra...)
+}
+
+// play runs the language's host until the queue is empty. A host that hangs or
+// ends early costs the case it was at, and is started again for the rest.
+func (d *desk) play(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		left := len(d.queue)
+		d.mu.Unlock()
+		if left == 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		reason, stderr := d.playOnce(ctx)
+		switch {
+		case d.now() != nil:
+			d.end(nil, strings.TrimSpace(reason+"\n"+stderr))
+		case reason != "":
+			return fmt.Errorf("%s\n%s", reason, stderr)
+		}
+	}
+}
+
+// playOnce is one life of the host process. It returns why it ended, "" where
+// that was in order, and the end of what it wrote to stderr.
+func (d *desk) playOnce(ctx context.Context) (reason, stderr string) {
+	cmd := d.lang.command(ctx, d.tmp, d.lang.Host)
+	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "CONFORMANCE_URL="+d.base)
+	var tail tailBuffer
+	cmd.Stdout, cmd.Stderr = &tail, &tail
+	if err := cmd.Start(); err != nil {
+		return err.Error(), ""
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	timer := time.NewTimer(watchdog)
+	defer timer.Stop()
+	for {
+		select {
+		case <-d.progress:
+			timer.Reset(watchdog)
+		case err := <-ended:
+			if err == nil && d.now() == nil {
+				return "", ""
+			}
+			return fmt.Sprintf("the host ended (%v)", err), tail.String()
+		case <-timer.C:
+			_ = endGroup(cmd)
+			<-ended
+			return fmt.Sprintf("the host did not get on for %v", watchdog), tail.String()
+		}
+	}
+}
+
+// playExample runs the hand-written example: a program of its own that knows
+// nothing of this runner. The runtime finds the model by its environment.
+func (d *desk) playExample(ctx context.Context) {
+	r, err := d.begin()
+	if r == nil {
+		return
+	}
+	if err != nil {
+		d.end(nil, err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchdog)
+	defer cancel()
+	cmd := d.lang.command(ctx, d.tmp, d.lang.Example)
+	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "COPILOT_HOME="+d.home(r), "COPILOT_MODEL=scripted",
+		"COPILOT_PROVIDER_BASE_URL="+d.modelURL(r.c), "COPILOT_PROVIDER_API_KEY=none")
+	var stdout bytes.Buffer
+	var tail tailBuffer
+	cmd.Stdout, cmd.Stderr = &stdout, &tail
+	if err := cmd.Run(); err != nil {
+		d.end(nil, fmt.Sprintf("the example ended (%v)\n%s", err, tail.String()))
+		return
+	}
+	d.end(&Observation{Stdout: stdout.String()}, "")
+}
+
+// tailBuffer keeps the last of what is written to it.
+type tailBuffer struct{ buf []byte }
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - 4000; over > 0 {
+		t.buf = slices.Delete(t.buf, 0, over)
+	}
+	return len(p), nil
+}
+
+func (t *tailBuffer) String() string { return string(t.buf) }
+
+// runtimeServer is a runtime that the runner starts for hosts to join.
+type runtimeServer struct {
+	cmd        *exec.Cmd
+	url, token string
+}
+
+var listening = regexp.MustCompile(`CLI server listening on port (\d+)`)
+
+// startServer launches the runtime as the SDKs do in TCP mode and reads the
+// port it chose.
+func startServer(bin, home string) (*runtimeServer, error) {
+	const token = "conformance"
+	cmd := exec.Command(bin, "--headless", "--no-auto-update", "--log-level", "error", "--port", "0")
+	cmd.Env = environment("COPILOT_HOME="+home, "COPILOT_CONNECTION_TOKEN="+token)
+	cmd.Dir = home
+	ownGroup(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &runtimeServer{cmd: cmd, token: token}
+	port := make(chan string, 1)
+	go func() {
+		defer close(port)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+				port <- m[1]
+			}
+		}
+	}()
+	select {
+	case p, ok := <-port:
+		if !ok {
+			_ = cmd.Wait()
+			return nil, fmt.Errorf("%s ended before it listened", bin)
+		}
+		s.url = "127.0.0.1:" + p
+		return s, nil
+	case <-time.After(watchdog):
+		s.stop()
+		return nil, errors.New("the runtime did not say which port it listens on")
+	}
+}
+
+func (s *runtimeServer) stop() {
+	_ = endGroup(s.cmd)
+	_ = s.cmd.Wait()
+}
+
+// buildRuntime builds ./cmd/transom of the module this command is run in.
+func buildRuntime(ctx context.Context, root, tmp string) (string, error) {
+	bin := filepath.Join(tmp, "transom")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/transom")
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build ./cmd/transom: %w\n%s", err, out)
+	}
+	return bin, nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Language is one folder of hosts, as its lang.yaml describes it. In commands
+// {tmp} stands for a directory of this run.
+type Language struct {
+	Dir  string `yaml:"-"`
+	Key  string `yaml:"-"` // the folder's name
+	Name string `yaml:"name"`
+	// Needs are the programs that must be on the PATH.
+	Needs []string `yaml:"needs"`
+	// Setup are the commands that fetch the SDK and build the host.
+	Setup [][]string `yaml:"setup"`
+	// SetupUnless names a file that setup makes: where it is newer than every
+	// file listed in SetupFrom, setup is left out.
+	SetupUnless string   `yaml:"setup_unless"`
+	SetupFrom   []string `yaml:"setup_from"`
+	Host        []string `yaml:"host"`
+	Example     []string `yaml:"example"`
+}
+
+// loadLanguages reads conformance/*/lang.yaml, all or the ones asked for.
+func loadLanguages(root string, only []string) ([]*Language, error) {
+	files, err := filepath.Glob(filepath.Join(root, "*", "lang.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var langs []*Language
+	for _, file := range files {
+		lang := &Language{Dir: filepath.Dir(file), Key: filepath.Base(filepath.Dir(file))}
+		if len(only) > 0 && !slices.Contains(only, lang.Key) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.Unmarshal(text, lang); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		langs = append(langs, lang)
+	}
+	for _, key := range only {
+		if !slices.ContainsFunc(langs, func(l *Language) bool { return l.Key == key }) {
+			return nil, fmt.Errorf("there is no %s with a lang.yaml", filepath.Join(root, key))
+		}
+	}
+	return langs, nil
+}
+
+// missing returns the first program the machine lacks, or "".
+func (l *Language) missing() string {
+	for _, program := range l.Needs {
+		if _, err := exec.LookPath(program); err != nil {
+			return program
+		}
+	}
+	return ""
+}
+
+// command makes one of the language's commands.
+func (l *Language) command(ctx context.Context, tmp string, args []string) *exec.Cmd {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{tmp}", tmp)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = l.Dir
+	ownGroup(cmd)
+	return cmd
+}
+
+// prepare runs the setup commands where they are due.
+func (l *Language) prepare(ctx context.Context, tmp string) error {
+	if l.upToDate() {
+		return nil
+	}
+	for _, args := range l.Setup {
+		out, err := l.command(ctx, tmp, args).CombinedOutput()
+		if err != nil {
+			if len(out) > 2000 {
+				out = out[:2000]
+			}
+			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+func (l *Language) upToDate() bool {
+	if l.SetupUnless == "" {
+		return false
+	}
+	made, err := os.Stat(filepath.Join(l.Dir, l.SetupUnless))
+	if err != nil {
+		return false
+	}
+	for _, from := range l.SetupFrom {
+		info, err := os.Stat(filepath.Join(l.Dir, from))
+		if errors.Is(err, os.ErrNotExist) || (err == nil && info.ModTime().After(made.ModTime())) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// column is one language's part of the table.
+type column struct {
+	lang   *Language
+	notRun string // the reason, where no case was run
+	broken error  // why some or all cases could not be started
+	runs   []*run
+}
+
+// printTable writes the table, statement by language, and what failed.
+// It returns the number of cases that passed and that failed.
+func printTable(w io.Writer, suite *Suite, cols []*column, verbose bool) (passed, failed int) {
+	width := 0
+	for _, st := range suite.Statements {
+		width = max(width, len(st.ID))
+	}
+	fmt.Fprintf(w, "%-*s", width+2, "")
+	for _, col := range cols {
+		fmt.Fprintf(w, "%-12s", col.lang.Name)
+	}
+	fmt.Fprintln(w)
+	for _, st := range suite.Statements {
+		fmt.Fprintf(w, "%-*s", width+2, st.ID)
+		for _, col := range cols {
+			fmt.Fprintf(w, "%-12s", col.cell(st))
+		}
+		fmt.Fprintln(w, st.Says)
+	}
+	for _, st := range suite.Statements {
+		if st.Elsewhere != "" {
+			fmt.Fprintf(w, "\n%s is not seen from a host: %s", st.ID, st.Elsewhere)
+		}
+	}
+	fmt.Fprintln(w)
+	for _, col := range cols {
+		if col.notRun != "" {
+			fmt.Fprintf(w, "\n%s was not run: %s\n", col.lang.Name, col.notRun)
+		}
+		for _, r := range col.runs {
+			if verbose {
+				fmt.Fprintf(w, "%-6s %-10s %-40s %4d ms  %s\n", r.verdict(), r.lang.Name, r.c.ID, r.took.Milliseconds(), strings.Join(r.c.Shows, " "))
+			}
+			if len(r.errs) == 0 {
+				passed++
+			} else {
+				failed++
+			}
+		}
+	}
+	for _, col := range cols {
+		if col.broken != nil {
+			fmt.Fprintf(w, "\nFAIL %s: the host could not be built or run\n%s\n", col.lang.Name, indent(col.broken.Error(), "    "))
+		}
+		for _, r := range col.runs {
+			if len(r.errs) > 0 && !slices.Contains(r.errs, errNotStarted) {
+				fmt.Fprintf(w, "\nFAIL %s: %s (%s)\n  %s\n", col.lang.Name, r.c.ID, strings.Join(r.c.Shows, " "), r.c.Says)
+				for _, err := range r.errs {
+					fmt.Fprintln(w, indent("- "+err.Error(), "    "))
+				}
+			}
+		}
+	}
+	fmt.Fprintf(w, "\n%d passed, %d failed\n", passed, failed)
+	return passed, failed
+}
+
+func (r *run) verdict() string {
+	if len(r.errs) > 0 {
+		return "FAIL"
+	}
+	return "ok"
+}
+
+// cell is ok where every case that shows the statement passed.
+func (col *column) cell(st Statement) string {
+	if st.Elsewhere != "" {
+		return "-"
+	}
+	out := "not run"
+	for _, r := range col.runs {
+		if slices.Contains(r.c.Shows, st.ID) {
+			if len(r.errs) > 0 {
+				return "FAIL"
+			}
+			out = "ok"
+		}
+	}
+	return out
+}
