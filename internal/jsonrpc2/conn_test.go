@@ -142,6 +142,22 @@ func TestReplyOnce(t *testing.T) {
 	})
 }
 
+// TestGoReplyThen: a body may answer itself and have something follow.
+func TestGoReplyThen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, p := dial(t, Config{Handler: HandlerFunc(func(_ context.Context, c *Conn, r *Responder) {
+			r.Go(func(context.Context) (any, error) {
+				r.ReplyThen("made", nil, func() { _ = c.NotifyRaw("event", []byte("1"), []byte("2")) })
+				return nil, errors.New("ignored")
+			})
+		})})
+		p.send(request(1, "create", "{}"))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":"made"}`)
+		p.expect(`{"jsonrpc":"2.0","method":"event","params":12}`)
+		_ = p.hangUp()
+	})
+}
+
 // TestDuplicateID: the second of two requests with one id fails, the first is
 // unharmed, and the id is free again with the answer.
 func TestDuplicateID(t *testing.T) {

@@ -50,7 +50,8 @@ func (r *Responder) ReplyThen(result any, err error, after func()) {
 // waits for it. A large backlog of unread bytes delays the answer (and nothing
 // else), so that many large results do not pile up in the queue.
 //
-// A panic in fn is answered with -32603 and reported. If the connection has
+// Where something must follow the answer, fn answers itself with ReplyThen, and
+// what it returns is ignored. A panic in fn is answered with -32603 and reported. If the connection has
 // already closed, fn is not run.
 func (r *Responder) Go(fn func(ctx context.Context) (any, error)) {
 	if !r.conn.begin() {
@@ -70,6 +71,9 @@ func (r *Responder) Go(fn func(ctx context.Context) (any, error)) {
 		}()
 		result, err := fn(r.ctx)
 		returned = true
+		if r.answered.Load() {
+			return
+		}
 		r.reply(result, err, true, nil)
 	}()
 }
