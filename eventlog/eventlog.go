@@ -68,11 +68,12 @@ type Batch struct {
 	// Lines are whole records without their line feeds.
 	Lines [][]byte
 	// Provisional holds the lines in memory, readable as if written, until a
-	// batch that is not provisional comes: a session in which nothing happened
-	// leaves nothing behind.
+	// batch that is not provisional comes and takes them along: a session in
+	// which nothing happened leaves nothing behind. A batch that is neither
+	// provisional nor has lines makes what was held real.
 	Provisional bool
 	// Sync asks for the batch, and all before it, to be on the disk before
-	// Append returns.
+	// Append returns. It overrides Provisional.
 	Sync bool
 }
 
@@ -80,7 +81,9 @@ type Batch struct {
 type Log interface {
 	// Append writes a batch and returns the position of its first record. On
 	// return the bytes are with the operating system (with Sync: on the disk).
-	// An error means that nothing of the batch is in the log.
+	// An error means that nothing of the batch is in the log. A line that is
+	// empty, holds a line feed, or does not begin and end as a JSON object is
+	// refused; what lies between its braces is the caller's word.
 	Append(b Batch) (Position, error)
 	// Read yields the records from a position on, up to the end at the time of
 	// the call. A damaged stretch is yielded as a *DamageError with a zero
@@ -105,7 +108,8 @@ type Info struct {
 	Bytes     int64     // size of the records
 }
 
-// Store holds the logs of many sessions.
+// Store holds the logs of many sessions. One that needs an orderly end
+// implements io.Closer.
 type Store interface {
 	// Create makes an empty log. [ErrExists] where the id has one.
 	Create(ctx context.Context, id string) (Log, error)
@@ -150,6 +154,9 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
+	if e.PID <= 0 { // the operating system did not say, as across machines
+		return fmt.Sprintf("session %s is busy in another process: wait until its turn has ended, or stop it there", e.SessionID)
+	}
 	return fmt.Sprintf("session %s is busy in process %d: wait until its turn has ended, or stop it there", e.SessionID, e.PID)
 }
 
@@ -160,4 +167,6 @@ var (
 	// ErrInvalidID: an id that cannot name a session (empty, a path, over 255 bytes).
 	ErrInvalidID = errors.New("not a valid session id")
 	ErrClosed    = errors.New("the log is closed")
+	// ErrMoved: another writer has appended since this Log last did or was opened.
+	ErrMoved = errors.New("the log was taken over by another writer: resume the session to take it back")
 )

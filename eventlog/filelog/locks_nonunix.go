@@ -1,0 +1,25 @@
+//go:build !unix && !windows
+
+package filelog
+
+import (
+	"path/filepath"
+
+	"github.com/transom-run/transom/eventlog/internal/holds"
+)
+
+// fileID is the path of the lock file.
+type fileID string
+
+// tableOf returns the table of a store. This system has no record locks: the
+// table sees the holders of this process only, and two processes must not share
+// a home.
+func tableOf(path string) (*holds.Table, error) {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	id := fileID(filepath.Clean(path))
+	if tables.byFile[id] == nil {
+		tables.byFile[id] = holds.New(nil)
+	}
+	return tables.byFile[id], nil
+}

@@ -1,0 +1,84 @@
+package filelog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/transom-run/transom/eventlog/internal/holds"
+)
+
+// fileID is the path of the lock file; one that is reached by two paths is two
+// files here, whose locks keep each other out all the same.
+type fileID string
+
+// tableOf returns the table of a lock file, which it makes if need be.
+func tableOf(path string) (*holds.Table, error) {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	id := fileID(strings.ToLower(filepath.Clean(path)))
+	if t := tables.byFile[id]; t != nil {
+		return t, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	t := holds.New(regionLocks{f})
+	tables.byFile[id] = t
+	return t, nil
+}
+
+// regionLocks are the system's byte-range locks. They belong to the handle and
+// end with the process. The system does not say who has one.
+type regionLocks struct{ f *os.File }
+
+// Share waits, for the moment that another process is asking.
+func (r regionLocks) Share(key int64) error {
+	_, err := r.lock(presenceByte(key), 0)
+	return err
+}
+
+func (r regionLocks) Unshare(key int64) error { return r.unlock(presenceByte(key)) }
+
+// SharedElsewhere tries for the exclusive lock, for which its own shared one has
+// to go for a moment: a process that asks in that moment may miss this one.
+func (r regionLocks) SharedElsewhere(key int64) (bool, error) {
+	at := presenceByte(key)
+	if err := r.unlock(at); err != nil {
+		return false, err
+	}
+	alone, err := r.lock(at, exclusiveNow)
+	if alone {
+		err = r.unlock(at)
+	}
+	return !alone, errors.Join(err, r.Share(key))
+}
+
+func (r regionLocks) TakePen(key int64) (bool, int, error) {
+	free, err := r.lock(penByte(key), exclusiveNow)
+	return free, 0, err
+}
+
+func (r regionLocks) DropPen(key int64) error { return r.unlock(penByte(key)) }
+
+const exclusiveNow = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+
+func (r regionLocks) lock(at int64, flags uint32) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(r.f.Fd()), flags, 0, 1, 0, place(at))
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
+	}
+	return err == nil, os.NewSyscallError("LockFileEx", err)
+}
+
+func (r regionLocks) unlock(at int64) error {
+	return os.NewSyscallError("UnlockFileEx", windows.UnlockFileEx(windows.Handle(r.f.Fd()), 0, 1, 0, place(at)))
+}
+
+func place(at int64) *windows.Overlapped {
+	return &windows.Overlapped{Offset: uint32(at), OffsetHigh: uint32(at >> 32)}
+}

@@ -1,0 +1,84 @@
+package filelog
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// syncer brings records to the disk that nobody asked a sync for. It is one
+// timer a store, and none while every record is on the disk.
+type syncer struct {
+	every time.Duration // 0 or less: off
+
+	mu      sync.Mutex
+	dirty   []*Log
+	timer   *time.Timer // nil: nothing is due
+	running bool        // a pass is under way
+	idle    *sync.Cond  // a pass has ended
+	closed  bool
+}
+
+func newSyncer(every time.Duration) *syncer {
+	s := &syncer{every: every}
+	s.idle = sync.NewCond(&s.mu)
+	return s
+}
+
+// mark hands over a log that has become dirty. After close it is synced at once.
+func (s *syncer) mark(l *Log) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		_ = l.background() // kept in the log, and told to OnSyncError
+		return
+	}
+	s.dirty = append(s.dirty, l)
+	s.arm()
+	s.mu.Unlock()
+}
+
+// arm sets the timer where there is something to do. The caller has mu.
+func (s *syncer) arm() {
+	if s.timer == nil && !s.running && !s.closed && len(s.dirty) > 0 {
+		s.timer = time.AfterFunc(s.every, func() { _ = s.pass() })
+	}
+}
+
+// pass syncs what is dirty now.
+func (s *syncer) pass() error {
+	s.mu.Lock()
+	logs := s.dirty
+	s.dirty, s.timer, s.running = nil, nil, true
+	s.mu.Unlock()
+	var errs []error
+	for _, l := range logs {
+		if err := l.background(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	s.mu.Lock()
+	s.running = false
+	s.arm()
+	s.idle.Broadcast()
+	s.mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// close ends the background work after a last pass.
+func (s *syncer) close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	if s.timer != nil && !s.timer.Stop() {
+		s.running = true // the pass has been started, though it may not have begun
+	}
+	for s.running {
+		s.idle.Wait()
+	}
+	s.mu.Unlock()
+	return s.pass()
+}
