@@ -199,8 +199,8 @@ func TestAccumulatorPieces(t *testing.T) {
 	})
 }
 
-// TestEstimateTokens compares with counts of the o200k vocabulary, taken once.
-func TestEstimateTokens(t *testing.T) {
+// TestEstimateText compares with counts of the o200k vocabulary, taken once.
+func TestEstimateText(t *testing.T) {
 	tests := []struct {
 		name  string
 		text  string
@@ -217,12 +217,12 @@ func TestEstimateTokens(t *testing.T) {
 		{"nothing", "", 0, 0},
 	}
 	for _, tt := range tests {
-		got := EstimateTokens(tt.text)
+		got := EstimateText(tt.text)
 		if math.Abs(float64(got-tt.truth)) > tt.band*float64(tt.truth)+0.5 {
 			t.Errorf("%s: %d, truth %d", tt.name, got, tt.truth)
 		}
 	}
-	if n := testing.AllocsPerRun(10, func() { EstimateTokens(tests[0].text) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { EstimateText(tests[0].text) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	req := &Request{Messages: []Message{{Role: User, Text: "hi"}}, Tools: []ToolDef{{Name: "t"}}}
@@ -231,21 +231,21 @@ func TestEstimateTokens(t *testing.T) {
 	}
 }
 
-func FuzzEstimateTokens(f *testing.F) {
+func FuzzEstimateText(f *testing.F) {
 	f.Add("a b\n1,2 é字\xff😀")
 	f.Fuzz(func(t *testing.T, s string) {
-		n := EstimateTokens(s)
+		n := EstimateText(s)
 		if n < 0 || n > 3*len(s) || s != "" && strings.TrimSpace(s) != "" && n == 0 {
 			t.Errorf("%d tokens for %d bytes", n, len(s))
 		}
 	})
 }
 
-func BenchmarkEstimateTokens(b *testing.B) {
+func BenchmarkEstimateText(b *testing.B) {
 	text := strings.Repeat("The session keeps its name, its 12 tools and its settings.\n", 1000)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		EstimateTokens(text)
+		EstimateText(text)
 	}
 }
