@@ -98,24 +98,31 @@ type Message struct {
 	ToolCallID string     `yaml:"tool_call_id"`
 	// Hold keeps this reply back until a host releases it.
 	Hold bool `yaml:"hold"`
-	// Error answers the request with an HTTP error in place of a message.
-	Error *ReplyError `yaml:"error"`
+	// Failures are answered first, one request each; a message that has nothing
+	// else is never given.
+	Failures []Failure `yaml:"failures"`
 }
 
-// ReplyError is what a model endpoint answers when it refuses.
-type ReplyError struct {
+// Failure is what a model endpoint answers when it refuses.
+type Failure struct {
 	Status  int    `yaml:"status"`
 	Message string `yaml:"message"`
 }
 
-// ToolCall is a call in an assistant message.
+// ToolCall is a call in an assistant message. Arguments are an object, or the
+// text the model writes in its place.
 type ToolCall struct {
-	ID       string `yaml:"id" json:"id"`
-	Type     string `yaml:"type" json:"type"`
-	Function struct {
-		Name      string `yaml:"name" json:"name"`
-		Arguments string `yaml:"arguments" json:"arguments"`
-	} `yaml:"function" json:"function"`
+	ID        string `yaml:"id"`
+	Name      string `yaml:"name"`
+	Arguments any    `yaml:"arguments"`
+}
+
+// arguments returns the argument text as the model writes it.
+func (c ToolCall) arguments() string {
+	if text, ok := c.Arguments.(string); ok {
+		return text
+	}
+	return compact(c.Arguments)
 }
 
 // Expect is what the runner asserts beyond the model's requests.

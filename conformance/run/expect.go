@@ -299,7 +299,7 @@ func checkStream(c *Case, events []Event) []error {
 			errs = append(errs, fmt.Errorf("event %d (%s) came twice", i, e.Type))
 		}
 		seen[e.ID] = true
-		if parent != "" && e.ParentID != parent {
+		if parent != "" && !e.Ephemeral && e.ParentID != parent {
 			errs = append(errs, fmt.Errorf("the parent of event %d (%s) is not the persisted event before it", i, e.Type))
 		}
 		if !e.Ephemeral {

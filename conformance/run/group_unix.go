@@ -11,7 +11,9 @@ import (
 // together with the runtimes it started.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return endGroup(cmd) }
+	if cmd.Cancel != nil { // made with a context
+		cmd.Cancel = func() error { return endGroup(cmd) }
+	}
 }
 
 // endGroup kills the command and what it started.

@@ -25,8 +25,19 @@ type request struct {
 type wireMessage struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
-	ToolCalls  []ToolCall      `json:"tool_calls"`
+	ToolCalls  []wireCall      `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
+}
+
+type wireCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function wireFunction `json:"function"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 // text returns the content of a message as one string.
@@ -146,9 +157,9 @@ func sameMessage(want Message, got wireMessage, text string) error {
 	}
 	for i, call := range want.ToolCalls {
 		g := got.ToolCalls[i]
-		if g.ID != call.ID || g.Function.Name != call.Function.Name || !sameArguments(call.Function.Arguments, g.Function.Arguments) {
+		if g.ID != call.ID || g.Function.Name != call.Name || !sameArguments(call.arguments(), g.Function.Arguments) {
 			return fmt.Errorf("call %d is %s %s(%s), not %s %s(%s)", i+1,
-				g.ID, g.Function.Name, g.Function.Arguments, call.ID, call.Function.Name, call.Function.Arguments)
+				g.ID, g.Function.Name, g.Function.Arguments, call.ID, call.Name, call.arguments())
 		}
 	}
 	return nil

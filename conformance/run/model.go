@@ -25,6 +25,7 @@ type modelRun struct {
 // scripted is one expected request and the reply to it.
 type scripted struct {
 	before []Message // the whole window the request must show
+	fails  *Failure  // the reply where it is a failure
 	reply  Message
 }
 
@@ -33,7 +34,13 @@ func newModelRun(c *Case) *modelRun {
 	m := &modelRun{changed: make(chan struct{}), released: map[int]chan struct{}{}}
 	for _, conv := range c.Conversations {
 		for i, msg := range conv.Messages {
-			if msg.Role == "assistant" {
+			if msg.Role != "assistant" {
+				continue
+			}
+			for _, f := range msg.Failures {
+				m.replies = append(m.replies, scripted{before: conv.Messages[:i], fails: &f})
+			}
+			if msg.Content != "" || len(msg.ToolCalls) > 0 {
 				m.replies = append(m.replies, scripted{before: conv.Messages[:i], reply: msg})
 			}
 		}
@@ -55,11 +62,11 @@ func (m *modelRun) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.changed = make(chan struct{})
 	m.mu.Unlock()
 
-	reply := Message{Role: "assistant", Content: "(no further reply is scripted)"}
+	next := scripted{reply: Message{Role: "assistant", Content: "(no further reply is scripted)"}}
 	if n <= len(m.replies) {
-		reply = m.replies[n-1].reply
+		next = m.replies[n-1]
 	}
-	if reply.Hold {
+	if next.reply.Hold {
 		select {
 		case <-m.gate(n):
 		case <-r.Context().Done():
@@ -71,7 +78,7 @@ func (m *modelRun) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Stream bool   `json:"stream"`
 	}
 	_ = json.Unmarshal(body, &req) // a request that is not JSON is reported by the matcher
-	answer{id: fmt.Sprintf("reply-%d", n), model: req.Model, msg: reply, promptTokens: len(body) / 4}.write(w, req.Stream)
+	answer{id: fmt.Sprintf("reply-%d", n), model: req.Model, scripted: next, promptTokens: len(body) / 4}.write(w, req.Stream)
 }
 
 // gate returns the channel that holds reply n back.
@@ -124,15 +131,15 @@ func (m *modelRun) seen() []json.RawMessage {
 // answer is one reply on the chat-completions wire.
 type answer struct {
 	id, model    string
-	msg          Message
+	scripted     // its reply or failure
 	promptTokens int
 }
 
 func (a answer) write(w http.ResponseWriter, stream bool) {
-	if a.msg.Error != nil {
+	if a.fails != nil {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(a.msg.Error.Status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": a.msg.Error.Message, "type": "invalid_request_error"}})
+		w.WriteHeader(a.fails.Status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": a.fails.Message, "type": "invalid_request_error"}})
 		return
 	}
 	if stream {
@@ -141,11 +148,15 @@ func (a answer) write(w http.ResponseWriter, stream bool) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	message := map[string]any{"role": "assistant", "content": nil}
-	if a.msg.Content != "" {
-		message["content"] = a.msg.Content
+	if a.reply.Content != "" {
+		message["content"] = a.reply.Content
 	}
-	if len(a.msg.ToolCalls) > 0 {
-		message["tool_calls"] = a.msg.ToolCalls
+	if len(a.reply.ToolCalls) > 0 {
+		calls := []wireCall{}
+		for _, call := range a.reply.ToolCalls {
+			calls = append(calls, wireCall{ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name, Arguments: call.arguments()}})
+		}
+		message["tool_calls"] = calls
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"id": a.id, "object": "chat.completion", "created": 1, "model": a.model,
@@ -165,15 +176,15 @@ func (a answer) writeStream(w http.ResponseWriter) {
 		})
 	}
 	chunk(map[string]any{"role": "assistant", "content": ""}, nil)
-	for _, piece := range halves(a.msg.Content) {
+	for _, piece := range halves(a.reply.Content) {
 		chunk(map[string]any{"content": piece}, nil)
 	}
-	for i, call := range a.msg.ToolCalls {
+	for i, call := range a.reply.ToolCalls {
 		chunk(map[string]any{"tool_calls": []any{map[string]any{
 			"index": i, "id": call.ID, "type": "function",
-			"function": map[string]any{"name": call.Function.Name, "arguments": ""},
+			"function": map[string]any{"name": call.Name, "arguments": ""},
 		}}}, nil)
-		for _, piece := range halves(call.Function.Arguments) {
+		for _, piece := range halves(call.arguments()) {
 			chunk(map[string]any{"tool_calls": []any{map[string]any{
 				"index": i, "function": map[string]any{"arguments": piece},
 			}}}, nil)
@@ -196,7 +207,7 @@ func (a answer) event(w http.ResponseWriter, v any) {
 }
 
 func (a answer) finish() string {
-	if len(a.msg.ToolCalls) > 0 {
+	if len(a.reply.ToolCalls) > 0 {
 		return "tool_calls"
 	}
 	return "stop"
