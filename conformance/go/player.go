@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 
@@ -72,6 +73,7 @@ func (p *player) run(ctx context.Context, at, client string, steps []step) step 
 			s.Client = client
 		}
 		e := entry{At: at, Do: s.Do, As: s.As}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", at, s.Do) // shown only where the case hangs
 		value, err := p.step(ctx, s)
 		if e.Value = value; err != nil {
 			e.Value, e.Error = nil, err.Error()
@@ -308,6 +310,7 @@ func (p *player) requestOf(call string) (string, error) {
 
 // saw keeps an event and wakes whoever waits for it.
 func (s *seat) saw(e copilot.SessionEvent) {
+	fmt.Fprintf(os.Stderr, "  %s\n", e.Type())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)

@@ -15,6 +15,7 @@ class Seat {
 
   /** Keeps an event and wakes whoever waits for it. */
   saw = (event) => {
+    console.error(`  ${event.type}`);
     this.events.push(event);
     for (const check of this.#waiting) check();
   };
@@ -59,6 +60,7 @@ class Player {
     for (const step of steps) {
       if (["return", "throw", "decide"].includes(step.do)) return step;
       const entry = { at, do: step.do, as: step.as ?? "", error: "" };
+      console.error(`${at}: ${step.do}`); // shown only where the case hangs
       try {
         entry.value = await this.step({ client, ...step });
       } catch (e) {

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -53,8 +54,8 @@ func (d *desk) play(ctx context.Context) error {
 func (d *desk) playOnce(ctx context.Context) (reason, stderr string) {
 	cmd := d.lang.command(ctx, d.tmp, d.lang.Host)
 	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "CONFORMANCE_URL="+d.base)
-	var tail tailBuffer
-	cmd.Stdout, cmd.Stderr = &tail, &tail
+	tail := &tailBuffer{}
+	cmd.Stdout, cmd.Stderr = tail, tail
 	if err := cmd.Start(); err != nil {
 		return err.Error(), ""
 	}
@@ -66,6 +67,7 @@ func (d *desk) playOnce(ctx context.Context) (reason, stderr string) {
 		select {
 		case <-d.progress:
 			timer.Reset(watchdog)
+			tail.reset()
 		case err := <-ended:
 			if err == nil && d.now() == nil {
 				return "", ""
@@ -96,8 +98,8 @@ func (d *desk) playExample(ctx context.Context) {
 	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "COPILOT_HOME="+d.home(r), "COPILOT_MODEL=scripted",
 		"COPILOT_PROVIDER_BASE_URL="+d.modelURL(r.c), "COPILOT_PROVIDER_API_KEY=none")
 	var stdout bytes.Buffer
-	var tail tailBuffer
-	cmd.Stdout, cmd.Stderr = &stdout, &tail
+	tail := &tailBuffer{}
+	cmd.Stdout, cmd.Stderr = &stdout, tail
 	if err := cmd.Run(); err != nil {
 		d.end(nil, fmt.Sprintf("the example ended (%v)\n%s", err, tail.String()))
 		return
@@ -106,9 +108,14 @@ func (d *desk) playExample(ctx context.Context) {
 }
 
 // tailBuffer keeps the last of what is written to it.
-type tailBuffer struct{ buf []byte }
+type tailBuffer struct {
+	mu  sync.Mutex
+	buf []byte
+}
 
 func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
 	if over := len(t.buf) - 4000; over > 0 {
 		t.buf = slices.Delete(t.buf, 0, over)
@@ -116,7 +123,18 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tailBuffer) String() string { return string(t.buf) }
+// reset forgets what was written: a new case begins.
+func (t *tailBuffer) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = nil
+}
+
+func (t *tailBuffer) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.buf)
+}
 
 // runtimeServer is a runtime that the runner starts for hosts to join.
 type runtimeServer struct {
