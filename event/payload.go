@@ -396,18 +396,28 @@ type Epoch struct {
 	PID int `json:"pid"`
 }
 
-// Suspended says that the last client left while work was open.
-type Suspended struct{}
-
 // Named is the session's name as a host set it.
 type Named struct {
 	Name string `json:"name"`
 	Auto bool   `json:"auto,omitempty"`
 }
 
-// LoopEnd says why a loop ended where no public event tells.
-type LoopEnd struct {
-	Reason string `json:"reason"`
+// Usage is what one model call cost, for the session's totals.
+type Usage struct {
+	Model      string `json:"model"`
+	Input      int64  `json:"input"`
+	Output     int64  `json:"output"`
+	CacheRead  int64  `json:"cacheRead,omitempty"`
+	CacheWrite int64  `json:"cacheWrite,omitempty"`
+	DurationMs int64  `json:"durationMs"`
+}
+
+// LoopEnd says that the work on a prompt is over.
+type LoopEnd struct{}
+
+// Unqueued takes a waiting message out of the queue without sending it.
+type Unqueued struct {
+	MessageID string `json:"messageId"`
 }
 
 // MarshalJSON encodes the delta.

@@ -40,9 +40,10 @@ const (
 	TypeQueued                = "transom.queued"
 	TypeIntent                = "transom.intent"
 	TypeEpoch                 = "transom.epoch"
-	TypeSuspended             = "transom.suspended"
 	TypeNamed                 = "transom.named"
 	TypeLoopEnd               = "transom.loop_end"
+	TypeUsage                 = "transom.usage"
+	TypeUnqueued              = "transom.unqueued"
 )
 
 // EventType returns "session.start".
@@ -159,14 +160,17 @@ func (Intent) EventType() string { return TypeIntent }
 // EventType returns "transom.epoch".
 func (Epoch) EventType() string { return TypeEpoch }
 
-// EventType returns "transom.suspended".
-func (Suspended) EventType() string { return TypeSuspended }
-
 // EventType returns "transom.named".
 func (Named) EventType() string { return TypeNamed }
 
 // EventType returns "transom.loop_end".
 func (LoopEnd) EventType() string { return TypeLoopEnd }
+
+// EventType returns "transom.usage".
+func (Usage) EventType() string { return TypeUsage }
+
+// EventType returns "transom.unqueued".
+func (Unqueued) EventType() string { return TypeUnqueued }
 
 func (TitleChanged) ephemeralEvent()     {}
 func (ToolsUpdated) ephemeralEvent()     {}

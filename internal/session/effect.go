@@ -1,0 +1,132 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// start begins an effect. It ends with the context that is current now, and
+// posts its outcome; the fence in the outcome says whether it still counts.
+func (s *Session) start(e turn.Effect) {
+	ctx := s.effects
+	switch e := e.(type) {
+	case *turn.StartModel:
+		s.running.Go(func() { s.askModel(ctx, e) })
+	case *turn.StartTool:
+		s.running.Go(func() {
+			out := tool.Run(ctx, e.Tool, e.Call, s.cfg.Redact)
+			s.box.post(item{body: turn.ToolDone{Fence: e.Fence, Outcome: out}})
+		})
+	case *turn.AskPermission:
+		s.ask(ctx, e)
+	}
+}
+
+// ask puts a question to the newest client in this process that answers.
+func (s *Session) ask(ctx context.Context, e *turn.AskPermission) {
+	for i := len(s.state.Live.Clients) - 1; i >= 0; i-- {
+		v, ok := s.askers.Load(s.state.Live.Clients[i].ID)
+		if !ok {
+			continue
+		}
+		q := Question{RequestID: e.RequestID, Request: e.Request, Tool: e.Tool, CallID: e.Call, Arguments: e.Arguments}
+		s.running.Go(func() {
+			d := answer(ctx, v.(Asker), q)
+			s.box.post(item{body: turn.PermissionAnswer{RequestID: e.RequestID, Decision: d}})
+		})
+		return
+	}
+}
+
+// answer asks; a handler that panics has not approved anything.
+func answer(ctx context.Context, a Asker, q Question) (d policy.Decision) {
+	defer func() {
+		if recover() != nil {
+			d = policy.NotAvailable()
+		}
+	}()
+	return a(ctx, q)
+}
+
+// askModel makes a model call, with further attempts where that may help.
+func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
+	req := e.Request
+	provider, err := s.resolve(ctx, &req)
+	if err != nil {
+		s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: asModelError(err)}})
+		return
+	}
+	var waited time.Duration
+	for attempt := 1; ; attempt++ {
+		begun := time.Now()
+		response, err := s.attempt(ctx, provider, &req, e.Fence)
+		took := time.Since(begun)
+		if err == nil {
+			s.box.post(item{body: turn.ModelDone{Fence: e.Fence, Response: *response, Took: took}})
+			return
+		}
+		if ctx.Err() != nil {
+			return // aborted: nobody waits for the outcome
+		}
+		failure := asModelError(err)
+		wait, again := s.cfg.Retry.Next(attempt, failure, rand.Float64())
+		if !again {
+			failure = s.cfg.Retry.Final(attempt, waited, failure)
+			s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: failure, Took: took}})
+			return
+		}
+		waited += wait
+		s.box.post(item{body: turn.ModelRetry{Fence: e.Fence, Err: failure, Took: took, Wait: wait}})
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Session) resolve(ctx context.Context, req *model.Request) (model.Provider, error) {
+	if s.cfg.Model == nil {
+		return nil, &model.Error{Kind: model.Setup, Msg: "no model is configured for this session"}
+	}
+	return s.cfg.Model(ctx, req)
+}
+
+// attempt makes one request and passes its pieces on as they come.
+func (s *Session) attempt(ctx context.Context, p model.Provider, req *model.Request, f turn.Fence) (r *model.Response, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &model.Error{Kind: model.Query, Msg: fmt.Sprintf("the model provider failed inside Transom: %v", v)}
+		}
+	}()
+	var acc model.Accumulator
+	for chunk, err := range p.Stream(ctx, req) {
+		if err != nil {
+			return r, err
+		}
+		acc.Add(chunk)
+		if req.Stream && (chunk.Text != "" || chunk.Reasoning != "" || chunk.Call != nil) {
+			s.box.post(item{body: turn.ModelChunk{Fence: f, Chunk: chunk}})
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return r, err
+	}
+	return acc.Response(), nil
+}
+
+func asModelError(err error) *model.Error {
+	var e *model.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &model.Error{Kind: model.Query, Msg: "the model request failed: " + err.Error(), Err: err}
+}

@@ -1,0 +1,76 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/transom-run/transom/internal/turn"
+)
+
+// item is an input on its way to the actor.
+type item struct {
+	body turn.Body
+	// sub is opened at the place before the events that the input causes.
+	sub *Subscription
+	// done is told the outcome, from the actor: it must not block. It may be nil.
+	done func(result any, err error)
+}
+
+// mailbox is an unbounded queue with one reader. Posting never blocks.
+type mailbox struct {
+	mu     sync.Mutex
+	items  []item
+	closed bool
+	wake   chan struct{} // capacity 1
+}
+
+func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+
+// post adds an item; false where the reader has gone.
+func (m *mailbox) post(it item) bool {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return false
+	}
+	m.items = append(m.items, it)
+	first := len(m.items) == 1
+	m.mu.Unlock()
+	if first {
+		select {
+		case m.wake <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// take returns all items that wait, reusing buf.
+func (m *mailbox) take(buf []item) []item {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	items := m.items
+	clear(buf)
+	m.items = buf[:0]
+	return items
+}
+
+// closeIfEmpty ends the mailbox unless something waits in it.
+func (m *mailbox) closeIfEmpty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.items) > 0 {
+		return false
+	}
+	m.closed = true
+	return true
+}
+
+// close ends the mailbox and returns what was left in it.
+func (m *mailbox) close() []item {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	items := m.items
+	m.items = nil
+	return items
+}

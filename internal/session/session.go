@@ -1,0 +1,406 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model"
+)
+
+// Config is what a session needs from the outside.
+type Config struct {
+	ID  string
+	Log eventlog.Log
+	// Hold is the caller's mark on the session; the session releases it at its
+	// end. nil: there is no other process to settle with.
+	Hold eventlog.Hold
+	// State is the fold of the log so far.
+	State turn.State
+	// Model resolves the provider of a request just before it is made, and may
+	// set the request's model where the session has none.
+	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
+	// Retry decides about further attempts; the zero policy is the default one.
+	Retry model.RetryPolicy
+	// Dir is the directory for files beside the log; "" is none.
+	Dir string
+	// MaxLag is how many bytes of events a subscriber may be behind before it
+	// reads the log instead; 0 is 4 MiB.
+	MaxLag int64
+	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
+	Redact func(string) string
+	// Written is told, from the session's own goroutine, each time records were
+	// written that clients may see. It must not block. nil: nobody is told.
+	Written func(at time.Time)
+	// Logger gets what nobody else is told; nil is silence.
+	Logger *slog.Logger
+}
+
+// Asker answers permission questions in this process.
+type Asker func(ctx context.Context, q Question) policy.Decision
+
+// Question is a permission question.
+type Question struct {
+	RequestID string
+	Request   event.PermissionRequested
+	Tool      string
+	CallID    string
+	Arguments []byte
+}
+
+// Errors of sessions.
+var (
+	// ErrUnloaded: the session is no longer in this process; resume it.
+	ErrUnloaded = errors.New("the session is not loaded")
+)
+
+// ConflictError says that another process has the session.
+type ConflictError struct{ Err error }
+
+func (e *ConflictError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ConflictError) Unwrap() error { return e.Err }
+
+// Session is a loaded session.
+type Session struct {
+	cfg  Config
+	box  *mailbox
+	feed *feed
+	view atomic.Pointer[turn.State]
+	done chan struct{}
+
+	askers sync.Map // client id → Asker
+
+	// owned by the actor
+	state   turn.State
+	pen     bool
+	real    bool // the log holds a record that makes it worth keeping
+	cancel  context.CancelFunc
+	effects context.Context
+	running sync.WaitGroup
+}
+
+// Start takes a session into this process. Its first input should be a
+// turn.Begin or a turn.Resume.
+func Start(cfg Config) *Session {
+	if cfg.MaxLag == 0 {
+		cfg.MaxLag = 4 << 20
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
+	s.real = cfg.Log.End() > 0
+	s.effects, s.cancel = context.WithCancel(context.Background())
+	s.publishView()
+	go s.run()
+	return s
+}
+
+// ID returns the session's id.
+func (s *Session) ID() string { return s.cfg.ID }
+
+// View returns the state as of the last step. It is immutable.
+func (s *Session) View() *turn.State { return s.view.Load() }
+
+// Done is closed when the session has left this process: everything it held is
+// released.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Log returns the session's log, for reading.
+func (s *Session) Log() eventlog.Log { return s.cfg.Log }
+
+// SetAsker says who answers permission questions for a client that lives in this
+// process.
+func (s *Session) SetAsker(clientID string, a Asker) { s.askers.Store(clientID, a) }
+
+// Post hands the session an input. It never blocks; inputs are taken in the
+// order of the posts. done, where given, is called once with the outcome, from
+// the session's own goroutine: it must not block. sub, where given, is opened at
+// the place just before the events that the input causes.
+func (s *Session) Post(body turn.Body, sub *Subscription, done func(any, error)) {
+	if !s.box.post(item{body: body, sub: sub, done: done}) && done != nil {
+		done(nil, ErrUnloaded)
+	}
+}
+
+// Do posts an input and waits for its outcome, or for the end of ctx: the input
+// takes effect all the same.
+func (s *Session) Do(ctx context.Context, body turn.Body, sub *Subscription) (any, error) {
+	type outcome struct {
+		v   any
+		err error
+	}
+	ch := make(chan outcome, 1)
+	s.Post(body, sub, func(v any, err error) { ch <- outcome{v, err} })
+	select {
+	case o := <-ch:
+		return o.v, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// run is the actor.
+func (s *Session) run() {
+	defer s.finish()
+	var buf []item
+	for {
+		<-s.box.wake
+		for {
+			items := s.box.take(buf)
+			if len(items) == 0 {
+				buf = items
+				break
+			}
+			for _, it := range items {
+				s.handle(it)
+			}
+			buf = items
+		}
+		if (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
+			return
+		}
+	}
+}
+
+// finish releases what the session holds, once its effects have ended.
+func (s *Session) finish() {
+	for _, it := range s.box.close() {
+		if it.done != nil {
+			it.done(nil, ErrUnloaded)
+		}
+	}
+	s.cancel()
+	s.running.Wait()
+	s.checkpoint()
+	s.feed.end()
+	if s.cfg.Hold != nil {
+		if err := s.cfg.Hold.Release(); err != nil {
+			s.cfg.Logger.Warn("release session", "session", s.cfg.ID, "error", err)
+		}
+	}
+	if err := s.cfg.Log.Close(); err != nil {
+		s.cfg.Logger.Warn("close session log", "session", s.cfg.ID, "error", err)
+	}
+	close(s.done)
+}
+
+// handle makes one step.
+func (s *Session) handle(it item) {
+	in := turn.Input{At: time.Now(), NewID: newID, Body: s.complete(it.body)}
+	next, ready, err := turn.Step(s.state, in)
+	if err == nil {
+		err = s.persist(&next, &ready)
+	}
+	if err != nil {
+		s.failed(it, err)
+		return
+	}
+	before := s.state.Clears
+	s.state = next
+	s.publishView()
+	if it.sub != nil {
+		s.feed.open(it.sub)
+	}
+	s.publish(ready.Events)
+	if s.cfg.Written != nil && s.written(ready.Events) {
+		s.cfg.Written(in.At)
+	}
+	if ready.Cancel {
+		s.cancel()
+		s.effects, s.cancel = context.WithCancel(context.Background())
+	}
+	for _, e := range ready.Start {
+		s.start(e)
+	}
+	if it.done != nil {
+		it.done(ready.Result, nil)
+	}
+	if s.state.Clears != before {
+		s.checkpoint()
+	}
+}
+
+// complete fills in what the input's maker could not know.
+func (s *Session) complete(body turn.Body) turn.Body {
+	switch b := body.(type) {
+	case turn.Close:
+		b.EventsBytes = int64(s.cfg.Log.End())
+		return b
+	case turn.Detach:
+		b.EventsBytes = int64(s.cfg.Log.End())
+		return b
+	case turn.Suspend:
+		b.EventsBytes = int64(s.cfg.Log.End())
+		return b
+	case turn.Resume:
+		b.EventsBytes = int64(s.cfg.Log.End())
+		b.WasActive = len(s.state.Live.Clients) > 0 && s.state.Phase() != turn.Idle
+		return b
+	}
+	return body
+}
+
+// failed undoes an input. An effect's outcome that could not be written ends the
+// turn instead: nobody else would hear of it.
+func (s *Session) failed(it item, err error) {
+	if it.done != nil {
+		it.done(nil, err)
+		if it.sub != nil {
+			s.feed.open(it.sub)
+			it.sub.Close()
+		}
+		return
+	}
+	var refusal *turn.Refusal
+	if errors.As(err, &refusal) {
+		return
+	}
+	s.cfg.Logger.Error("session log", "session", s.cfg.ID, "error", err)
+	next, ready, err := turn.Step(s.state, turn.Input{At: time.Now(), NewID: newID, Body: turn.StoreFailed{Err: err}})
+	if err != nil {
+		return
+	}
+	s.state = next
+	s.dropPen()
+	s.publishView()
+	s.publish(ready.Events)
+	s.cancel()
+	s.effects, s.cancel = context.WithCancel(context.Background())
+}
+
+func (s *Session) publishView() {
+	v := s.state
+	s.view.Store(&v)
+}
+
+// persist writes what a step asks for. Nothing of it is published yet.
+func (s *Session) persist(next *turn.State, ready *turn.Ready) error {
+	lines, provisional := s.lines(ready.Events)
+	if len(lines) == 0 {
+		return nil
+	}
+	if err := s.takePen(); err != nil {
+		if next.Live.Closed {
+			ready.Events = nil // the session is another's by now: it is left without a word
+			return nil
+		}
+		return err
+	}
+	for _, f := range ready.Files {
+		if err := s.writeFile(f); err != nil {
+			return err
+		}
+	}
+	if _, err := s.cfg.Log.Append(eventlog.Batch{Lines: lines, Provisional: provisional, Sync: ready.Sync}); err != nil {
+		return fmt.Errorf("session %s: %w", s.cfg.ID, err)
+	}
+	s.real = s.real || !provisional
+	if !next.Busy() {
+		s.dropPen() // before session.idle is published: whoever hears it may write
+	}
+	return nil
+}
+
+// lines returns the records to write, and whether they alone are not worth a
+// log: a session that was opened, warned and closed leaves nothing behind.
+func (s *Session) lines(events []*event.Event) (lines [][]byte, provisional bool) {
+	provisional = !s.real
+	for _, e := range events {
+		if !e.Persisted() {
+			continue
+		}
+		lines = append(lines, e.Line)
+		switch e.Type {
+		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown:
+		default:
+			provisional = false
+		}
+	}
+	return lines, provisional
+}
+
+// takePen makes sure that this process may write, and that nobody else has
+// written since it last did.
+func (s *Session) takePen() error {
+	if s.pen || s.cfg.Hold == nil {
+		return nil
+	}
+	if err := s.cfg.Hold.TakePen(); err != nil {
+		return &ConflictError{err}
+	}
+	if v, ok := s.cfg.Log.(eventlog.Verifier); ok {
+		if err := v.Verify(); err != nil {
+			if err := s.cfg.Hold.DropPen(); err != nil {
+				s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
+			}
+			return &ConflictError{fmt.Errorf("session %s: %w", s.cfg.ID, err)}
+		}
+	}
+	s.pen = true
+	return nil
+}
+
+func (s *Session) dropPen() {
+	if !s.pen {
+		return
+	}
+	s.pen = false
+	if err := s.cfg.Hold.DropPen(); err != nil {
+		s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
+	}
+}
+
+// publish puts the public events of a step into the feed.
+func (s *Session) publish(events []*event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	ps := make([]publication, 0, len(events))
+	end := s.cfg.Log.End()
+	for _, e := range events {
+		if e.Public() {
+			ps = append(ps, publication{ev: e, after: end, not: s.hiddenFrom(e)})
+		}
+	}
+	s.feed.publish(ps)
+}
+
+func (s *Session) written(events []*event.Event) bool {
+	return slices.ContainsFunc(events, func(e *event.Event) bool { return e.Persisted() && e.Public() })
+}
+
+// hiddenFrom names the clients that are not to see an event: a request to run a
+// tool is not shown to clients that declared the tool as well but are not the
+// one asked, since each would run it.
+func (s *Session) hiddenFrom(e *event.Event) []string {
+	p, ok := e.Payload.(event.ExternalToolRequested)
+	if !ok {
+		return nil
+	}
+	offer, ok := s.state.Live.Offers.Lookup(p.ToolName)
+	if !ok {
+		return nil
+	}
+	var not []string
+	for _, c := range s.state.Live.Clients {
+		if c.ID == offer.Owner || c.Tools == nil {
+			continue
+		}
+		if _, declared := c.Tools.Lookup(p.ToolName); declared {
+			not = append(not, c.ID)
+		}
+	}
+	return not
+}

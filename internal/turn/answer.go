@@ -1,0 +1,136 @@
+package turn
+
+import (
+	"strconv"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/model"
+)
+
+// current reports whether a fence is that of the model call under way.
+func (m *machine) current(f Fence) bool { return m.s.Live.Model != nil && m.s.Live.Model.Fence == f }
+
+// modelChunk publishes a piece of an answer as it comes.
+func (m *machine) modelChunk(in ModelChunk) {
+	if !m.current(in.Fence) || !m.s.Live.Settings.Streaming {
+		return
+	}
+	call := *m.s.Live.Model
+	c := in.Chunk
+	if c.Text != "" {
+		if !call.Shown {
+			call.Shown = true
+			m.emit(event.MessageStart{MessageID: call.MessageID})
+		}
+		call.Bytes += int64(len(c.Text))
+		m.emit(event.MessageDelta{MessageID: call.MessageID, DeltaContent: c.Text})
+	}
+	if c.Reasoning != "" {
+		m.emit(event.ReasoningDelta{ReasoningID: call.MessageID, DeltaContent: c.Reasoning})
+	}
+	if c.Call != nil && c.Call.ID != "" && c.Call.Arguments != "" {
+		m.emit(event.ToolCallDelta{ToolCallID: c.Call.ID, ToolName: c.Call.Name, ToolType: "function", InputDelta: c.Call.Arguments})
+	}
+	m.s.Live.Model = &call
+}
+
+// modelRetry gives the next attempt a message id of its own, so that text shown
+// of the failed one is never taken for part of the answer.
+func (m *machine) modelRetry(in ModelRetry) {
+	if !m.current(in.Fence) {
+		return
+	}
+	m.failure(in.Err, in.Took.Milliseconds())
+	call := *m.s.Live.Model
+	m.emit(event.TurnRetry{TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model, Reason: in.Err.Error()})
+	if call.Shown {
+		call.MessageID, call.Shown, call.Bytes = m.in.NewID(), false, 0
+	}
+	m.s.Live.Model = &call
+}
+
+func (m *machine) failure(err *model.Error, ms int64) {
+	kind := "api"
+	if err.Status == 0 {
+		kind = "transport"
+	}
+	m.emit(event.ModelCallFailure{
+		Model: m.s.Model, Source: "top_level", StatusCode: err.Status, FailureKind: kind,
+		ErrorMessage: err.Error(), DurationMs: ms,
+	})
+}
+
+// modelFailed ends the turn: what the user said stays in the window, and what
+// waits goes on.
+func (m *machine) modelFailed(in ModelFailed) {
+	if !m.current(in.Fence) {
+		return
+	}
+	m.s.Live.Model = nil
+	m.failure(in.Err, in.Took.Milliseconds())
+	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
+	m.emit(event.SessionError{
+		ErrorType: string(in.Err.Kind), Message: in.Err.Error(), StatusCode: in.Err.Status, ErrorCode: in.Err.Code,
+	})
+	m.next(false)
+}
+
+// modelDone takes the model's answer: it enters the log, and its calls begin.
+func (m *machine) modelDone(in ModelDone) {
+	if !m.current(in.Fence) {
+		return
+	}
+	call := m.s.Live.Model
+	m.s.Live.Model = nil
+	r := in.Response
+	m.usage(in)
+	answered := r.Model
+	if answered == "" {
+		answered = m.s.Model
+	}
+	msg := event.AssistantMessage{
+		MessageID: call.MessageID, OriginatingMessageID: m.s.Loop.MessageID, Model: answered,
+		Content: r.Message.Text, ReasoningText: r.Message.Reasoning, ToolRequests: []event.ToolRequest{},
+		InteractionID: m.s.Loop.InteractionID, TurnID: strconv.Itoa(m.s.Loop.Turn), APICallID: r.ID,
+	}
+	if r.Usage != nil {
+		msg.OutputTokens = r.Usage.OutputTokens
+	}
+	calls := m.examine(r.Message.Calls)
+	for _, c := range calls {
+		msg.ToolRequests = append(msg.ToolRequests, event.ToolRequest{ToolCallID: c.id, Name: c.name, Arguments: c.args, Type: "function"})
+	}
+	m.emit(msg)
+	m.beginCalls(calls, answered)
+	m.settle()
+}
+
+// usage publishes what the call cost and adds it to the session's totals. Where
+// the provider gave no figures they are estimates.
+func (m *machine) usage(in ModelDone) {
+	r := in.Response
+	u := r.Usage
+	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
+		u = &model.Usage{
+			InputTokens:  model.EstimateText(m.s.System) + m.s.Window.Tokens() + m.s.Live.Offers.Tokens(),
+			OutputTokens: model.EstimateMessage(&r.Message),
+		}
+	}
+	name := r.Model
+	if name == "" {
+		name = m.s.Model
+	}
+	initiator := "user"
+	if m.s.Loop.Turn > 0 {
+		initiator = "agent"
+	}
+	m.emit(event.AssistantUsage{
+		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
+		CacheWriteTokens: u.CacheWriteTokens, ReasoningTokens: u.ReasoningTokens, Duration: in.Took.Milliseconds(),
+		Initiator: initiator, FinishReason: r.Finish, APICallID: r.ID, NumToolCalls: len(r.Message.Calls),
+	})
+	m.emit(event.Usage{
+		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
+		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
+	})
+}

@@ -1,0 +1,279 @@
+package turn
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/window"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// examined is a call of an answer after T0 (1) and (4): its arguments, or what is
+// wrong with it.
+type examined struct {
+	id, name string
+	args     json.RawMessage
+	offer    Offer
+	wrong    *tool.Outcome // nil: the call may run
+}
+
+// anyTool takes any object: what is checked of a call to a tool there is not.
+var anyTool = sync.OnceValue(func() *tool.Compiled {
+	c, err := tool.Compile(tool.Tool{Name: "any"})
+	if err != nil {
+		panic(err) // impossible: the definition is a constant
+	}
+	return c
+})
+
+// examine checks the calls of an answer. Ids that are missing or used before get
+// new ones, so that every call of a window can be told apart.
+func (m *machine) examine(calls []model.Call) []examined {
+	out := make([]examined, 0, len(calls))
+	for _, c := range calls {
+		e := examined{id: c.ID, name: c.Name}
+		taken := func(x examined) bool { return x.id == e.id }
+		if e.id == "" || slices.ContainsFunc(out, taken) || m.s.Window.HasCall(e.id) {
+			e.id = "call_" + m.in.NewID()
+		}
+		offer, known := m.s.Live.Offers.Lookup(c.Name)
+		var problem *tool.Problem
+		if known {
+			e.offer = offer
+			e.args, problem = offer.Check(c.Arguments)
+		} else {
+			unknown := *anyTool()
+			unknown.Name = c.Name
+			if e.args, problem = unknown.Check(c.Arguments); problem == nil {
+				problem = tool.UnknownTool(c.Name, m.s.Live.Offers.Names())
+			}
+		}
+		if problem != nil {
+			o := problem.Outcome()
+			e.wrong = &o
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// beginCalls starts a batch: all calls are announced before any of them runs.
+func (m *machine) beginCalls(calls []examined, answered string) {
+	turn := strconv.Itoa(m.s.Loop.Turn)
+	for _, c := range calls {
+		m.emit(event.ToolStart{ToolCallID: c.id, ToolName: c.name, Arguments: c.args, TurnID: turn, Model: answered})
+		if c.offer.Compiled != nil && c.offer.IsTerminal {
+			m.emit(event.Intent{ToolCallID: c.id, Terminal: true})
+		}
+	}
+	rules := policy.Rules{ApproveAll: m.s.Live.Settings.ApproveAll, Tools: m.s.Approved}
+	for _, c := range calls {
+		switch {
+		case c.wrong != nil:
+			m.complete(c.id, *c.wrong)
+		case !rules.Asks(c.name, c.offer.SkipPermission):
+			m.run(c.id)
+		case !m.answersPermission():
+			m.refused(c.id, policy.NotAvailable())
+		default:
+			m.askPermission(c)
+		}
+	}
+}
+
+func (m *machine) find(id string) *Call {
+	for i := range m.s.Loop.Calls {
+		if m.s.Loop.Calls[i].ID == id {
+			return &m.s.Loop.Calls[i]
+		}
+	}
+	return nil
+}
+
+// askPermission puts the question to every client; the first valid answer counts.
+func (m *machine) askPermission(c examined) {
+	type request struct {
+		Kind        string          `json:"kind"`
+		ToolCallID  string          `json:"toolCallId"`
+		ToolName    string          `json:"toolName"`
+		Description string          `json:"toolDescription"`
+		Args        json.RawMessage `json:"args"`
+	}
+	raw, err := json.Marshal(request{"custom-tool", c.id, c.name, c.offer.Description, c.args})
+	if err != nil {
+		m.err = err
+		return
+	}
+	p := event.PermissionRequested{RequestID: m.in.NewID(), PermissionRequest: raw, PromptRequest: raw, AgentMode: m.s.Mode}
+	m.emit(p)
+	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.name, Call: c.id, Arguments: c.args})
+}
+
+// permissionAnswer takes a decision. Late, repeated and unknown ids change
+// nothing and say so.
+func (m *machine) permissionAnswer(in PermissionAnswer) {
+	m.ready.Result = false
+	i := slices.IndexFunc(m.s.Loop.Calls, func(c Call) bool { return c.Permission == in.RequestID && in.RequestID != "" })
+	if i < 0 {
+		return
+	}
+	m.ready.Result = true
+	if in.Decision.Verdict == policy.None {
+		return
+	}
+	m.decide(m.s.Loop.Calls[i].ID, in.Decision)
+	m.settle()
+}
+
+var notAvailable = policy.NotAvailable()
+
+// decide closes a call's open question and acts on the decision.
+func (m *machine) decide(id string, d policy.Decision) {
+	c := m.find(id)
+	approval := d.Approval
+	if d.Lasting && len(approval) == 0 {
+		approval, _ = json.Marshal(map[string]string{"kind": "custom-tool", "toolName": c.Name})
+	}
+	m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{
+		Kind: d.Kind, Feedback: d.Feedback, Approval: approval,
+	}})
+	if d.Unknown {
+		m.emit(event.SessionWarning{WarningType: "permission", Message: "A client answered a permission question about the tool " + c.Name + " with a decision of an unknown kind: the call was denied."})
+	}
+	if d.Verdict == policy.Allow {
+		m.run(id)
+		return
+	}
+	m.refused(id, d)
+}
+
+// refused completes a call that was not allowed.
+func (m *machine) refused(id string, d policy.Decision) {
+	t := tool.Denied
+	if d.Verdict == policy.Reject {
+		t = tool.Rejected
+	}
+	m.complete(id, m.settled(id, tool.Result{Text: d.Text, Type: t}))
+}
+
+// run starts a call: in this process, or at the host that declared the tool.
+func (m *machine) run(id string) {
+	c := m.find(id)
+	offer, ok := m.s.Live.Offers.Lookup(c.Name)
+	switch {
+	case !ok && len(m.s.Live.Clients) > 0:
+		m.complete(id, m.settled(id, gone(c.Name)))
+	case ok && offer.Handler != nil:
+		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
+		m.start(&StartTool{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c)})
+	default: // a host's, or nobody is left to ask: it waits for a resume
+		m.emit(event.ExternalToolRequested{
+			RequestID: m.in.NewID(), SessionID: m.s.SessionID, ToolCallID: id, ToolName: c.Name,
+			Arguments: c.Args, WorkingDirectory: m.s.Dir,
+		})
+	}
+}
+
+// call is a call as handlers see it.
+func (m *machine) call(c *Call) tool.Call {
+	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir}
+}
+
+// settled is the outcome of a call that Transom answers itself.
+func (m *machine) settled(id string, r tool.Result) tool.Outcome {
+	return tool.Settle(m.call(m.find(id)), r, nil, nil)
+}
+
+// toolDone takes the end of a call that ran in this process.
+func (m *machine) toolDone(in ToolDone) {
+	if !slices.Contains(m.s.Live.Running, in.Fence.Call) || in.Fence.Turn != m.s.Live.Turn {
+		return
+	}
+	m.complete(in.Fence.Call, in.Outcome)
+	m.settle()
+}
+
+// toolAnswer takes a host's answer. Late, repeated and unknown ids change
+// nothing and say so.
+func (m *machine) toolAnswer(in ToolAnswer) {
+	m.ready.Result = false
+	i := slices.IndexFunc(m.s.Loop.Calls, func(c Call) bool { return c.External == in.RequestID && in.RequestID != "" })
+	if i < 0 {
+		return
+	}
+	m.ready.Result = true
+	c := m.s.Loop.Calls[i]
+	m.complete(c.ID, tool.Settle(m.call(&c), in.Result, in.Thrown, in.Redact))
+	m.settle()
+}
+
+// complete ends a call: exactly once, whatever it came to.
+func (m *machine) complete(id string, o tool.Outcome) {
+	c := m.find(id)
+	if c == nil || c.Done {
+		return
+	}
+	if c.Permission != "" {
+		m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{Kind: "cancelled"}})
+	}
+	if c.External != "" {
+		m.emit(event.ExternalToolCompleted{RequestID: c.External})
+	}
+	if i := slices.Index(m.s.Live.Running, id); i >= 0 {
+		m.s.Live.Running = slices.Delete(slices.Clone(m.s.Live.Running), i, i+1)
+	}
+	o = m.fit(o)
+	p := event.ToolComplete{
+		ToolCallID: id, Model: m.s.Model, InteractionID: m.s.Loop.InteractionID,
+		TurnID: strconv.Itoa(m.s.Loop.Turn), Success: o.Success, ToolTelemetry: o.Telemetry,
+	}
+	if o.Success {
+		p.Result = &event.ToolResult{Content: o.Content, DetailedContent: o.DetailedContent}
+	} else {
+		p.Error = &event.ToolError{Message: o.EventMessage, Code: o.Code}
+		if o.ModelText != o.EventMessage || len(o.Binary) > 0 {
+			p.Result = &event.ToolResult{Content: o.ModelText}
+		}
+	}
+	for _, b := range o.Binary {
+		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})
+	}
+	m.emit(p)
+}
+
+// fit cuts a result that is too large for the window to a preview, and keeps the
+// whole in a file. The model is told of the file only where it has a tool that
+// can read it.
+func (m *machine) fit(o tool.Outcome) tool.Outcome {
+	if !tool.Oversized(o.ModelText) {
+		return o
+	}
+	l := m.s.Live.Settings
+	name := filepath.Join("temp", tool.OutputFileName(m.in.At, m.in.NewID()))
+	m.ready.Files = append(m.ready.Files, File{Name: name, Text: o.ModelText})
+	path := ""
+	if l.CanReadFile && l.FilesDir != "" {
+		path = filepath.Join(l.FilesDir, name)
+	}
+	return o.WithText(tool.OversizedNotice(o.ModelText, path))
+}
+
+// interrupt completes every open call of the loop as cut off.
+func (m *machine) interrupt() {
+	for _, c := range slices.Clone(m.s.Loop.Calls) {
+		if c.open() {
+			m.complete(c.ID, cutOff)
+		}
+	}
+}
+
+// cutOff is the outcome of a call that an abort or a restart ended.
+var cutOff = tool.Outcome{
+	Type: "interrupted", Code: "interrupted", ModelText: window.Interrupted, EventMessage: window.Interrupted,
+}

@@ -1,0 +1,98 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/transom-run/transom/event"
+)
+
+// clear replaces the window by a seed (S1 to S4). The turn goes on: its calls are
+// orphans from here on, and the seeded turn starts when its loop has ended.
+func (m *machine) clear(in Clear) error {
+	switch loop := &m.s.Loop; {
+	case strings.TrimSpace(in.Prompt) == "":
+		return &Refusal{Kind: "invalid_params", Msg: "session.history.clearContext needs a prompt that is not blank: it becomes the first user message of the fresh window"}
+	case m.s.Live.Settings.Remote:
+		return &Refusal{Kind: "unsupported", Msg: "session.history.clearContext is not possible on a remote session: make the call on the server that the session lives on"}
+	case loop.Cleared != "":
+		return &Refusal{Kind: "wrong_state", Msg: fmt.Sprintf("the context was cleared in this turn already, by event %s: only one clear a turn is possible, wait for the seeded turn", loop.Cleared)}
+	case m.s.Phase() != Acting || !slices.ContainsFunc(loop.Calls, func(c Call) bool { return c.open() }):
+		return &Refusal{Kind: "wrong_state", Msg: "session.history.clearContext can only be called from inside a tool handler: no tool call of this session is in flight, so no turn would take up the seed prompt"}
+	}
+	n := m.s.Window.Len()
+	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: in.Prompt})
+	m.ready.Sync = true
+	m.ready.Result = n
+	return nil
+}
+
+// abort ends the running turn. What waits stays waiting (S8).
+func (m *machine) abort(in Abort) {
+	if in.Reason == "" {
+		in.Reason = "user_initiated"
+	}
+	m.emit(event.Abort{Reason: in.Reason})
+	m.stop()
+	m.idle(true)
+}
+
+// stop cuts the open loop off: every call is completed, the loop is over.
+func (m *machine) stop() {
+	m.ready.Cancel = true
+	l := &m.s.Live
+	l.Model, l.Running, l.Parked, l.Headers = nil, nil, false, nil
+	l.Turn++ // whatever comes back late is of an older fence
+	m.interrupt()
+	if m.s.Loop.InTurn {
+		m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
+	}
+	if m.s.Loop.Open {
+		m.emit(event.LoopEnd{})
+	}
+}
+
+// storeFailed ends a turn whose outcome could not be written. The log still
+// holds the loop: the next message closes it there.
+func (m *machine) storeFailed(in StoreFailed) {
+	m.ready.Cancel = true
+	l := &m.s.Live
+	l.Model, l.Running, l.Parked, l.Headers = nil, nil, true, nil
+	l.Turn++
+	m.emit(event.EphemeralNote{Payload: event.SessionError{
+		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
+	}})
+	m.idle(false)
+}
+
+// suspend leaves the session as it is. One that is idle ends in the ordinary way.
+func (m *machine) suspend(in Suspend) {
+	if !m.s.Loop.Open {
+		m.close(Close{EventsBytes: in.EventsBytes})
+		return
+	}
+	m.ready.Cancel = true
+	m.s.Live.Closed = true
+}
+
+// close ends the session in this process.
+func (m *machine) close(in Close) {
+	if m.s.Loop.Open {
+		m.stop()
+	}
+	p := event.SessionShutdown{
+		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
+		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage,
+		CodeChanges: event.CodeChanges{FilesModified: []string{}},
+	}
+	if p.ModelMetrics == nil {
+		p.ModelMetrics = map[string]event.ModelMetric{}
+	}
+	if in.Reason != "" {
+		p.ShutdownType = "error"
+	}
+	m.emit(p)
+	m.s.Live.Closed = true
+}

@@ -1,0 +1,218 @@
+package turn
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// Client is one attached connection or in-process host.
+type Client struct {
+	ID string
+	// Tools are what the client declared; nil declares none.
+	Tools *tool.Registry
+	// Permission: the client answers permission questions.
+	Permission bool
+	// Continues: the client took up pending work, and answers requests made to
+	// clients that are gone.
+	Continues bool
+}
+
+// Offer is a tool that the model is offered, and the client that declared it.
+type Offer struct {
+	*tool.Compiled
+	Owner string
+}
+
+// Offers is an immutable list of tools.
+type Offers struct {
+	list   []Offer
+	byName map[string]int
+	defs   []model.ToolDef
+	tokens int
+}
+
+// Lookup finds a tool by name.
+func (o *Offers) Lookup(name string) (Offer, bool) {
+	if o == nil {
+		return Offer{}, false
+	}
+	i, ok := o.byName[name]
+	if !ok {
+		return Offer{}, false
+	}
+	return o.list[i], true
+}
+
+// Names returns the names in the order in which the model sees them.
+func (o *Offers) Names() []string {
+	if o == nil {
+		return nil
+	}
+	names := make([]string, len(o.list))
+	for i, t := range o.list {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// List returns the tools in the order in which the model sees them.
+func (o *Offers) List() []Offer {
+	if o == nil {
+		return nil
+	}
+	return o.list
+}
+
+// Definitions returns the tools as a model is told of them.
+func (o *Offers) Definitions() []model.ToolDef {
+	if o == nil {
+		return nil
+	}
+	return o.defs
+}
+
+// Tokens estimates the size of the definitions.
+func (o *Offers) Tokens() int {
+	if o == nil {
+		return 0
+	}
+	return o.tokens
+}
+
+// Filter is a list of tool patterns; the zero Filter names nothing and Set says
+// whether it was given at all. A pattern is a bare name, or "builtin:", "mcp:"
+// or "custom:" followed by a name or "*".
+type Filter struct {
+	Set      bool
+	Patterns []string
+}
+
+// Matches reports whether the filter names a host's tool.
+func (f Filter) Matches(name string) bool {
+	for _, p := range f.Patterns {
+		source, rest, ok := strings.Cut(p, ":")
+		if !ok {
+			source, rest = "custom", p
+		}
+		if source != "custom" {
+			continue
+		}
+		if rest == name {
+			return true
+		}
+		if ok, err := path.Match(rest, name); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// offers computes what the model is offered: the tools of all clients, in the
+// order in which they were declared; where two declare one name, the newest
+// declaration counts.
+func offers(clients []Client, s Settings) *Offers {
+	o := &Offers{byName: map[string]int{}}
+	for _, c := range clients {
+		if c.Tools == nil {
+			continue
+		}
+		for _, t := range c.Tools.All() {
+			name := t.Name
+			if s.Available.Set && !s.Available.Matches(name) || s.Excluded.Matches(name) {
+				continue
+			}
+			if i, ok := o.byName[name]; ok {
+				o.list[i] = Offer{t, c.ID}
+				continue
+			}
+			o.byName[name] = len(o.list)
+			o.list = append(o.list, Offer{t, c.ID})
+		}
+	}
+	if len(o.list) == 0 {
+		return nil
+	}
+	for _, t := range o.list {
+		d := model.ToolDef{Name: t.Name, Description: t.Description, Parameters: t.Definition()}
+		o.defs = append(o.defs, d)
+		o.tokens += model.EstimateTool(&d)
+	}
+	return o
+}
+
+// reoffer recomputes the offers after clients or settings changed, and notes
+// which tools went away.
+func (m *machine) reoffer() {
+	l := &m.s.Live
+	before := l.Offers
+	l.Offers = offers(l.Clients, l.Settings)
+	gone := slices.Clone(l.Gone)
+	if l.Asked {
+		for _, name := range before.Names() {
+			if _, ok := l.Offers.Lookup(name); !ok && !slices.Contains(gone, name) {
+				gone = append(gone, name)
+			}
+		}
+	}
+	l.Gone = slices.DeleteFunc(gone, func(name string) bool { _, ok := l.Offers.Lookup(name); return ok })
+	l.Fresh = true
+}
+
+// attach adds the client, or replaces its declaration. A client that declares
+// anew counts as the newest.
+func (m *machine) attach(c Client) {
+	clients := slices.DeleteFunc(slices.Clone(m.s.Live.Clients), func(have Client) bool { return have.ID == c.ID })
+	m.s.Live.Clients = append(clients, c)
+	m.reoffer()
+}
+
+// detach takes a client away and settles what only it could have answered.
+func (m *machine) detach(in Detach) {
+	l := &m.s.Live
+	clients := slices.DeleteFunc(slices.Clone(l.Clients), func(c Client) bool { return c.ID == in.ClientID })
+	m.ready.Result = false
+	if len(clients) == len(l.Clients) {
+		return
+	}
+	if len(clients) == 0 && !in.Lost {
+		m.close(Close{EventsBytes: in.EventsBytes})
+		m.ready.Result = true
+		return
+	}
+	before := l.Offers
+	l.Clients = clients
+	if len(clients) == 0 {
+		return // the turn runs on with the tools it has; what needs a client waits for a resume
+	}
+	m.reoffer()
+	if m.s.Phase() != Acting {
+		return
+	}
+	if slices.ContainsFunc(clients, func(c Client) bool { return c.Continues }) {
+		return
+	}
+	answers := slices.ContainsFunc(clients, func(c Client) bool { return c.Permission })
+	for i := range m.s.Loop.Calls {
+		c := m.s.Loop.Calls[i]
+		offer, _ := before.Lookup(c.Name)
+		switch {
+		case c.Done:
+		case c.External != "" && offer.Compiled != nil && offer.Owner == in.ClientID:
+			m.complete(c.ID, m.settled(c.ID, gone(c.Name)))
+		case c.Permission != "" && !answers:
+			m.decide(c.ID, notAvailable)
+		}
+	}
+	m.settle()
+}
+
+// answersPermission reports whether somebody attached can be asked. With nobody
+// attached the question waits for a resume.
+func (m *machine) answersPermission() bool {
+	l := m.s.Live
+	return len(l.Clients) == 0 || slices.ContainsFunc(l.Clients, func(c Client) bool { return c.Permission })
+}

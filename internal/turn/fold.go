@@ -1,0 +1,254 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/tool"
+)
+
+// Apply folds one record of the log. Ephemeral events and unknown types change
+// nothing. A record that cannot be read is an error; the state stays as it was,
+// and the fold may go on with the next record.
+func (d Durable) Apply(e *event.Event) (Durable, error) {
+	if e.Ephemeral {
+		return d, nil
+	}
+	next := d
+	var err error
+	if next.Window, err = d.Window.Apply(e); err != nil {
+		return d, err
+	}
+	if fold, ok := folds[e.Type]; ok && e.AgentID == "" {
+		if err := fold(&next, e); err != nil {
+			return d, fmt.Errorf("fold %s %s: %w", e.Type, e.ID, err)
+		}
+	}
+	if !e.Private() {
+		next.LastID = e.ID
+		next.Events++
+	}
+	return next, nil
+}
+
+// folds has one function a record type that changes more than the window.
+var folds = map[string]func(*Durable, *event.Event) error{
+	event.TypeSessionStart:          foldInto((*Durable).foldStart),
+	event.TypeSessionResume:         foldInto((*Durable).foldResume),
+	event.TypeModelChange:           foldInto((*Durable).foldModel),
+	event.TypeModeChanged:           foldInto((*Durable).foldMode),
+	event.TypeNamed:                 foldInto((*Durable).foldName),
+	event.TypeSystemMessage:         foldInto((*Durable).foldSystem),
+	event.TypeQueued:                foldInto((*Durable).foldQueued),
+	event.TypeUnqueued:              foldInto((*Durable).foldUnqueued),
+	event.TypeUserMessage:           foldInto((*Durable).foldUser),
+	event.TypeTurnStart:             foldInto((*Durable).foldTurnStart),
+	event.TypeTurnEnd:               foldInto((*Durable).foldTurnEnd),
+	event.TypeAssistantMessage:      foldInto((*Durable).foldAssistant),
+	event.TypeToolStart:             foldInto((*Durable).foldToolStart),
+	event.TypeToolComplete:          foldInto((*Durable).foldToolComplete),
+	event.TypeIntent:                foldInto((*Durable).foldIntent),
+	event.TypePermissionRequested:   foldInto((*Durable).foldAsked),
+	event.TypePermissionCompleted:   foldInto((*Durable).foldDecided),
+	event.TypeExternalToolRequested: foldInto((*Durable).foldExternal),
+	event.TypeExternalToolCompleted: foldInto((*Durable).foldExternalDone),
+	event.TypeLoopEnd:               foldInto((*Durable).foldLoopEnd),
+	event.TypeUsage:                 foldInto((*Durable).foldUsage),
+	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
+}
+
+func foldInto[T event.Payload](f func(*Durable, T)) func(*Durable, *event.Event) error {
+	return func(d *Durable, e *event.Event) error {
+		p, err := event.As[T](e)
+		if err == nil {
+			f(d, p)
+		}
+		return err
+	}
+}
+
+func (d *Durable) foldStart(p event.SessionStart) {
+	d.SessionID, d.Model, d.Effort, d.Dir = p.SessionID, p.SelectedModel, p.ReasoningEffort, p.Context.Cwd
+	d.Mode = "interactive"
+	d.Started, _ = time.Parse(time.RFC3339Nano, p.StartTime)
+}
+
+func (d *Durable) foldResume(p event.SessionResume) {
+	if p.SelectedModel != "" {
+		d.Model = p.SelectedModel
+	}
+	if p.ReasoningEffort != "" {
+		d.Effort = p.ReasoningEffort
+	}
+	if p.Context.Cwd != "" {
+		d.Dir = p.Context.Cwd
+	}
+}
+
+func (d *Durable) foldModel(p event.ModelChange) { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
+func (d *Durable) foldMode(p event.ModeChanged)  { d.Mode = p.NewMode }
+func (d *Durable) foldName(p event.Named)        { d.Name = p.Name }
+
+func (d *Durable) foldSystem(p event.SystemMessage) {
+	if p.Role == "system" {
+		d.System = p.Content
+	}
+}
+
+func (d *Durable) foldQueued(p event.Queued) {
+	if p.Steering {
+		d.Steering = append(slices.Clone(d.Steering), p)
+	} else {
+		d.Queue = append(slices.Clone(d.Queue), p)
+	}
+}
+
+func (d *Durable) foldUnqueued(p event.Unqueued) {
+	is := func(q event.Queued) bool { return q.MessageID == p.MessageID }
+	if slices.ContainsFunc(d.Steering, is) {
+		d.Steering = slices.DeleteFunc(slices.Clone(d.Steering), is)
+	}
+	if slices.ContainsFunc(d.Queue, is) {
+		d.Queue = slices.DeleteFunc(slices.Clone(d.Queue), is)
+	}
+}
+
+func (d *Durable) foldUser(p event.UserMessage) {
+	d.foldUnqueued(event.Unqueued{MessageID: p.MessageID})
+	if d.Title == "" {
+		d.Title = title(p.Content)
+	}
+	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
+		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: p.MessageID}
+	}
+}
+
+func (d *Durable) foldTurnStart(p event.TurnStart) {
+	n, err := strconv.Atoi(p.TurnID)
+	if err != nil {
+		n = d.Loop.Turn + 1
+	}
+	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
+		d.Loop = Loop{Open: true, InteractionID: p.InteractionID}
+	}
+	d.Loop.Turn, d.Loop.InTurn, d.Loop.Answered, d.Loop.Calls = n, true, false, nil
+}
+
+func (d *Durable) foldLoopEnd(event.LoopEnd) { d.Loop = Loop{} }
+func (d *Durable) foldUsage(p event.Usage)   { d.addUsage(p) }
+func (d *Durable) foldIntent(p event.Intent) {
+	d.call(p.ToolCallID, func(c *Call) { c.Terminal = p.Terminal })
+}
+func (d *Durable) foldToolStart(p event.ToolStart) {
+	d.call(p.ToolCallID, func(c *Call) { c.Started, c.Args = true, p.Arguments })
+}
+
+// foldTurnEnd ends the loop as well, unless its batch asks for another turn (T2).
+func (d *Durable) foldTurnEnd(event.TurnEnd) {
+	d.Loop.InTurn = false
+	if !d.Loop.Answered || over(&d.Loop) {
+		d.Loop = Loop{}
+	}
+}
+
+func (d *Durable) foldAssistant(p event.AssistantMessage) {
+	d.Loop.Answered = true
+	d.Loop.Calls = nil
+	for _, r := range p.ToolRequests {
+		d.Loop.Calls = append(d.Loop.Calls, Call{ID: r.ToolCallID, Name: r.Name, Args: r.Arguments})
+	}
+}
+
+func (d *Durable) foldToolComplete(p event.ToolComplete) {
+	d.call(p.ToolCallID, func(c *Call) {
+		c.Done, c.Success, c.Type, c.Permission, c.External = true, p.Success, tool.Success, "", ""
+		if p.Error != nil {
+			c.Type = tool.ResultType(p.Error.Code)
+		}
+	})
+}
+
+func (d *Durable) foldAsked(p event.PermissionRequested) {
+	var r struct {
+		ToolCallID string `json:"toolCallId"`
+	}
+	if unmarshal(p.PermissionRequest, &r) == nil {
+		d.call(r.ToolCallID, func(c *Call) { c.Permission = p.RequestID })
+	}
+}
+
+func (d *Durable) foldDecided(p event.PermissionCompleted) {
+	granted := false
+	switch p.Result.Kind {
+	case "approved":
+		granted = true
+	case "approved-for-session", "approved-for-location":
+		granted = true
+		name := ""
+		for _, c := range d.Loop.Calls {
+			if c.Permission == p.RequestID {
+				name = c.Name
+			}
+		}
+		if t := policy.ApprovedTool(p.Result.Approval, name); t != "" && !slices.Contains(d.Approved, t) {
+			d.Approved = append(slices.Clone(d.Approved), t)
+		}
+	}
+	for _, c := range d.Loop.Calls {
+		if c.Permission == p.RequestID {
+			d.call(c.ID, func(c *Call) { c.Permission, c.Granted = "", granted })
+		}
+	}
+}
+
+func (d *Durable) foldExternal(p event.ExternalToolRequested) {
+	d.call(p.ToolCallID, func(c *Call) { c.External = p.RequestID })
+}
+
+func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
+	for _, c := range d.Loop.Calls {
+		if c.External == p.RequestID {
+			d.call(c.ID, func(c *Call) { c.External = "" })
+		}
+	}
+}
+
+func (d *Durable) foldClear(id string) {
+	d.Clears++
+	d.Loop.Cleared = id
+	d.Loop.Calls = slices.Clone(d.Loop.Calls)
+	for i := range d.Loop.Calls {
+		d.Loop.Calls[i].Orphan = !d.Loop.Calls[i].Done
+	}
+}
+
+func (d *Durable) addUsage(p event.Usage) {
+	usage := make(map[string]event.ModelMetric, len(d.Usage)+1)
+	for k, v := range d.Usage {
+		usage[k] = v
+	}
+	u := usage[p.Model]
+	u.Requests.Count++
+	u.Usage.InputTokens += p.Input
+	u.Usage.OutputTokens += p.Output
+	u.Usage.CacheReadTokens += p.CacheRead
+	u.Usage.CacheWriteTokens += p.CacheWrite
+	usage[p.Model] = u
+	d.Usage = usage
+	d.APIMs += p.DurationMs
+}
+
+// call changes one call of the open batch, in a copy.
+func (d *Durable) call(id string, change func(*Call)) {
+	for i := range d.Loop.Calls {
+		if d.Loop.Calls[i].ID == id {
+			d.Loop.Calls = slices.Clone(d.Loop.Calls)
+			change(&d.Loop.Calls[i])
+			return
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package turn
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// startLoop begins a loop with messages of users: they enter the window, and the
+// model is asked.
+func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
+	interaction := m.in.NewID()
+	for i, msg := range msgs {
+		if i > 0 {
+			delivery = deliveredSteering
+		}
+		m.say(delivery, msg, interaction, 0)
+	}
+	if !m.s.Live.Titled && m.s.Title != "" {
+		m.s.Live.Titled = true
+		m.emit(event.TitleChanged{Title: m.s.Title})
+	}
+	if m.s.Live.Fresh {
+		m.s.Live.Fresh = false
+		m.emit(event.ToolsUpdated{Model: m.s.Model})
+	}
+	m.think(0)
+}
+
+// say puts a message into the window.
+func (m *machine) say(delivery string, msg event.Queued, interaction string, turn int) {
+	content := msg.DisplayPrompt
+	if content == "" {
+		content = msg.Prompt
+	}
+	m.emit(event.UserMessage{
+		Content: content, TransformedContent: m.transform(msg.Prompt), MessageID: msg.MessageID,
+		Source: msg.Source, Attachments: msg.Attachments, NativeDocTypes: []string{}, Delivery: delivery,
+		AgentMode: msg.AgentMode, InteractionID: interaction, TurnID: strconv.Itoa(turn),
+	})
+	if h, ok := m.s.Live.Waiting[msg.MessageID]; ok {
+		m.s.Live.Headers = h
+		waiting := map[string]map[string]string{}
+		for k, v := range m.s.Live.Waiting {
+			if k != msg.MessageID {
+				waiting[k] = v
+			}
+		}
+		m.s.Live.Waiting = waiting
+	}
+}
+
+// transform is what the model reads of a prompt: the time, a notice of tools
+// that went away, the prompt.
+func (m *machine) transform(prompt string) string {
+	var b strings.Builder
+	b.WriteString("<current_datetime>")
+	b.WriteString(m.now())
+	b.WriteString("</current_datetime>\n\n")
+	if len(m.s.Live.Gone) > 0 {
+		b.WriteString(toolsGone(m.s.Live.Gone))
+		m.s.Live.Gone = nil
+	}
+	b.WriteString(prompt)
+	return b.String()
+}
+
+// think makes the loop's next model call.
+func (m *machine) think(turn int) {
+	if m.s.Live.Settings.System != m.s.System {
+		m.emit(event.SystemMessage{Role: "system", Content: m.s.Live.Settings.System, InteractionID: m.s.Loop.InteractionID})
+	}
+	m.emit(event.TurnStart{TurnID: strconv.Itoa(turn), InteractionID: m.s.Loop.InteractionID})
+	m.ask()
+}
+
+// ask starts the model call of the turn that has begun.
+func (m *machine) ask() {
+	l := &m.s.Live
+	l.Turn++
+	l.Parked = false
+	system := model.EstimateText(m.s.System)
+	tools, words := l.Offers.Tokens(), m.s.Window.Tokens()
+	messages := m.s.Window.Messages(m.s.System)
+	m.emit(event.UsageInfo{
+		TokenLimit: l.Settings.TokenLimit, CurrentTokens: system + words + tools, MessagesLength: len(messages),
+		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools, IsInitial: m.s.Loop.Turn == 0,
+	})
+	l.Asked = true
+	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At}
+	initiator := "user"
+	if m.s.Loop.Turn > 0 {
+		initiator = "agent"
+	}
+	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
+		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
+		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.s.SessionID,
+		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
+	}})
+}
+
+// settle decides what follows a batch once its last call has ended (T2).
+func (m *machine) settle() {
+	loop := &m.s.Loop
+	if m.s.Live.Model != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
+		return
+	}
+	cleared := loop.Cleared != ""
+	turn, interaction := loop.Turn+1, loop.InteractionID
+	m.emit(event.TurnEnd{TurnID: strconv.Itoa(loop.Turn)})
+	if !loop.Open {
+		m.next(cleared)
+		return
+	}
+	for _, msg := range m.s.Steering {
+		m.say(deliveredSteering, msg, interaction, turn)
+	}
+	m.think(turn)
+}
+
+// over reports whether a turn that was answered ends its loop: the model asked
+// for nothing, or the batch decides so (T2).
+func over(loop *Loop) bool {
+	if loop.Cleared != "" || len(loop.Calls) == 0 {
+		return true
+	}
+	succeeded, failed, rejected := false, false, false
+	for _, c := range loop.Calls {
+		switch {
+		case c.Terminal && c.Success:
+			succeeded = true
+		case c.Terminal:
+			failed = true
+		case c.Type == tool.Rejected:
+			rejected = true
+		}
+	}
+	return succeeded || !failed && rejected
+}

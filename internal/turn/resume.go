@@ -1,0 +1,101 @@
+package turn
+
+import (
+	"slices"
+
+	"github.com/transom-run/transom/event"
+)
+
+// resume takes a session up: live, from the log of another process, or from a
+// log that a dead process left behind.
+func (m *machine) resume(in Resume) {
+	l := &m.s.Live
+	if in.Settings != nil {
+		l.Settings = *in.Settings
+	}
+	in.Client.Continues = in.Continue
+	m.attach(in.Client)
+	m.adopt(in)
+	switch phase := m.s.Phase(); {
+	case phase == Idle && in.Continue && m.waiting():
+		m.next(true)
+	case phase == Stranded && in.Continue:
+		m.revive()
+	case phase == Stranded:
+		m.closeStranded()
+	case phase == Acting && in.Continue:
+		m.rerun()
+	case phase == Acting && !in.WasActive:
+		m.closeStranded()
+	}
+}
+
+// adopt writes the session.resume event, and what the host set anew.
+func (m *machine) adopt(in Resume) {
+	p := event.SessionResume{
+		ResumeTime: m.now(), SelectedModel: m.s.Model, ReasoningEffort: m.s.Effort, Context: event.Context{Cwd: m.s.Dir},
+		ContinuePendingWork: in.Continue, EventsFileSizeBytes: in.EventsBytes, EventCount: m.s.Events,
+		AlreadyInUse: in.AlreadyInUse, SessionWasActive: in.WasActive,
+	}
+	if in.Model != nil {
+		p.SelectedModel = *in.Model
+	}
+	if in.Effort != nil {
+		p.ReasoningEffort = *in.Effort
+	}
+	if in.Dir != nil {
+		p.Context.Cwd = *in.Dir
+	}
+	m.emit(event.Epoch{PID: in.PID})
+	if !in.Quiet {
+		m.emit(p)
+		return
+	}
+	if p.SelectedModel != m.s.Model || p.ReasoningEffort != m.s.Effort {
+		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: p.SelectedModel, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: p.ReasoningEffort})
+	}
+	m.s.Dir = p.Context.Cwd
+}
+
+// waiting reports whether something is left to do: a seed, or messages.
+func (m *machine) waiting() bool {
+	return m.s.Window.Seed() != nil || len(m.s.Steering) > 0 || len(m.s.Queue) > 0
+}
+
+// revive takes up a loop that the log holds and nothing drives (S13).
+func (m *machine) revive() {
+	l := &m.s.Live
+	loop := &m.s.Loop
+	l.Parked = false
+	if loop.InTurn && !loop.Answered {
+		m.ask() // the answer had not come
+		return
+	}
+	if !loop.InTurn {
+		turn := loop.Turn
+		if loop.Answered {
+			turn++ // between two turns
+		}
+		m.think(turn)
+		return
+	}
+	m.rerun()
+}
+
+// rerun puts the open calls of a batch back to work: requests and questions to
+// hosts stand as they are, under their old ids; a call that ran inside a process
+// that is gone has an unknown outcome and is never repeated by itself.
+func (m *machine) rerun() {
+	for _, c := range slices.Clone(m.s.Loop.Calls) {
+		switch {
+		case c.Done || c.Permission != "" || c.External != "" || slices.Contains(m.s.Live.Running, c.ID):
+		default:
+			m.complete(c.ID, cutOff)
+		}
+	}
+	m.settle()
+}
+
+// closeStranded closes a loop that is not to be continued: each open call reads
+// as interrupted, and a seed waits as the first message of the window.
+func (m *machine) closeStranded() { m.stop() }

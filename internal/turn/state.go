@@ -1,0 +1,184 @@
+package turn
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/window"
+	"github.com/transom-run/transom/tool"
+)
+
+// State is a session. The zero State is one that has not begun.
+type State struct {
+	Durable
+	Live Live
+}
+
+// Durable is what a session's log says: the fold of its records.
+type Durable struct {
+	SessionID string
+	Started   time.Time
+	LastID    string // of the last persisted public event: the next one's parent
+	Events    int64  // persisted public events
+
+	Model  string
+	Effort string
+	Mode   string
+	Dir    string
+	Name   string // as a host set it
+	Title  string // of the first prompt
+	System string // the system message the model was last given
+
+	Window   window.Window
+	Clears   uint64         // clears made: the number of the window
+	Steering []event.Queued // to be shown at the next model call, in order
+	Queue    []event.Queued // to have a turn each, in order
+	Loop     Loop
+
+	Approved []string // tools approved for the session
+	Usage    map[string]event.ModelMetric
+	APIMs    int64
+}
+
+// Loop is an agent loop: model calls and tool calls from one prompt to the end
+// of the work on it. The zero Loop is none.
+type Loop struct {
+	Open          bool
+	InteractionID string
+	MessageID     string // of the message it began with
+	Turn          int    // number of the model call in the loop, from 0
+	InTurn        bool   // a turn_start without its turn_end
+	Answered      bool   // the model's answer of this turn is in the log
+	Cleared       string // id of the clear made in this loop
+	Calls         []Call // of the newest answer; never changed in place
+}
+
+// Call is one tool call.
+type Call struct {
+	ID       string
+	Name     string
+	Args     json.RawMessage
+	Started  bool
+	Done     bool
+	Success  bool
+	Type     tool.ResultType // how it ended; "" while open
+	Terminal bool
+	Orphan   bool // a clear was made while it was open
+
+	Permission string // id of its open permission question
+	External   string // id of its open request to a host
+	Granted    bool   // its permission question was answered with yes
+}
+
+// open reports whether the loop waits for the call.
+func (c *Call) open() bool { return !c.Done }
+
+// Live is what only this process knows of a session.
+type Live struct {
+	Settings Settings
+	Clients  []Client // in the order in which they attached
+	Offers   *Offers  // the tools the model is offered; nil is none
+	Gone     []string // tools withdrawn since the model was last told of its tools
+	Fresh    bool     // the model's tools have changed since the last loop
+
+	Turn    uint64     // serial of the newest fence
+	Model   *ModelCall // in flight; never changed in place
+	Running []string   // ids of calls that run in this process
+
+	// Parked: the loop stands in the log but nothing drives it, since the
+	// process that did is gone.
+	Parked bool
+	// Headers are added to the model calls of the running loop.
+	Headers map[string]string
+	// Secret headers of messages that wait, by message id: never in the log.
+	Waiting map[string]map[string]string
+	Titled  bool // the title was announced
+	Asked   bool // a model call was made in this process
+	Closed  bool
+}
+
+// Settings is what hosts configure.
+type Settings struct {
+	Streaming   bool
+	System      string // the system message; "" is none
+	TokenLimit  int    // of the window
+	ApproveAll  bool
+	CanReadFile bool   // the model has a tool that reads files
+	FilesDir    string // where results too large for the window are kept
+	Remote      bool   // the session lives on another server
+	Version     string
+	Available   Filter // tools that may be offered; the zero Filter is all
+	Excluded    Filter // tools that may not be
+}
+
+// ModelCall is a request under way.
+type ModelCall struct {
+	Fence     Fence
+	MessageID string
+	Shown     bool // a message_start was published
+	Bytes     int64
+	Started   time.Time
+}
+
+// Fence says which state of the session an effect belongs to.
+type Fence struct {
+	Turn   uint64 // serial of the model call or batch
+	Window uint64 // number of clears made
+	Call   string // the tool call; "" for a model call
+}
+
+// Phase is where a session stands.
+type Phase string
+
+// The phases.
+const (
+	// Unborn: no session.start was written yet.
+	Unborn Phase = "unborn"
+	// Idle: nothing to do; a queue may wait for the next message.
+	Idle Phase = "idle"
+	// Thinking: a model call is under way.
+	Thinking Phase = "thinking"
+	// Acting: tool calls are open.
+	Acting Phase = "acting"
+	// Stranded: the log holds an unfinished loop that nothing drives.
+	Stranded Phase = "stranded"
+	// Closed: the session has ended in this process.
+	Closed Phase = "closed"
+)
+
+// Phase returns where the session stands.
+func (s *State) Phase() Phase {
+	switch {
+	case s.Live.Closed:
+		return Closed
+	case s.SessionID == "":
+		return Unborn
+	case !s.Loop.Open:
+		return Idle
+	case s.Live.Parked:
+		return Stranded
+	case s.Live.Model != nil:
+		return Thinking
+	default:
+		return Acting
+	}
+}
+
+// Busy reports whether the session has work that goes on by itself or waits for
+// an attached client: while it has, its process keeps the right to write.
+func (s *State) Busy() bool {
+	switch s.Phase() {
+	case Thinking:
+		return true
+	case Acting:
+		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0
+	}
+	return false
+}
+
+// Abandoned reports whether nobody is attached and nothing runs: the session can
+// be unloaded, to be resumed from its log.
+func (s *State) Abandoned() bool {
+	return len(s.Live.Clients) == 0 && s.Live.Model == nil && len(s.Live.Running) == 0
+}

@@ -1,0 +1,31 @@
+package window
+
+import (
+	"encoding/json"
+
+	"github.com/transom-run/transom/model"
+)
+
+// snapshot is a window as a checkpoint keeps it.
+type snapshot struct {
+	Settled []model.Message  `json:",omitempty"`
+	Tokens  int              `json:",omitempty"`
+	Batch   *model.Message   `json:",omitempty"`
+	Results []*model.Message `json:",omitempty"`
+	Seed    *Seed            `json:",omitempty"`
+}
+
+// MarshalJSON encodes the window for a checkpoint.
+func (w Window) MarshalJSON() ([]byte, error) {
+	return json.Marshal(snapshot{w.settled, w.tokens, w.batch, w.results, w.seed})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (w *Window) UnmarshalJSON(data []byte) error {
+	var s snapshot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	*w = Window{s.Settled, s.Tokens, s.Batch, s.Results, s.Seed}
+	return nil
+}
