@@ -1,0 +1,154 @@
+package transom
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// Config says what a [Runtime] works with. The zero Config is usable.
+type Config struct {
+	// Home is the directory of all state. "" is $COPILOT_HOME, else ~/.transom.
+	Home string
+	// Store keeps the sessions' logs. nil: files under Home.
+	Store eventlog.Store
+	// Provider answers for sessions that name no provider of their own. nil: what
+	// the environment and the GitHub tokens give, see [Config.Getenv].
+	Provider model.Provider
+	// ContextWindow is the size of Provider's window in tokens; 0 is the
+	// documented default.
+	ContextWindow int
+	// Model is the model of sessions that name none; "" is the provider's first.
+	Model string
+	// Getenv looks variables up; nil is os.Getenv.
+	Getenv func(string) string
+	// GitHubToken is the account of sessions that bring none.
+	GitHubToken string
+	// Retry decides about further attempts at a model call; the zero policy is
+	// the documented one.
+	Retry model.RetryPolicy
+	// ApproveAll lets every session's tools run without asking.
+	ApproveAll bool
+	// Logger gets what no client is told; nil is silence.
+	Logger *slog.Logger
+	// Dir is the working directory of sessions that name none; "" is the
+	// process's.
+	Dir string
+}
+
+// SessionConfig says what a session begins with. The zero SessionConfig is
+// usable: a new id, the runtime's model, no tools, nothing approved.
+type SessionConfig struct {
+	// ID names the session; "" makes a random one.
+	ID string
+	// Model and ReasoningEffort are passed to the provider.
+	Model           string
+	ReasoningEffort string
+	// Streaming asks the provider for pieces, and publishes them as they come.
+	Streaming bool
+	// Tools are what this host declares.
+	Tools []tool.Tool
+	// AvailableTools limits what the model is offered, by name or pattern; nil is
+	// no limit. ExcludedTools are never offered.
+	AvailableTools []string
+	ExcludedTools  []string
+	// SystemMessage adds to the default system message or replaces it.
+	SystemMessage SystemMessage
+	// Provider is the session's own access to a model.
+	Provider *ProviderConfig
+	// Custom answers the session's model calls; it goes before Provider.
+	Custom model.Provider
+	// GitHubToken is the account whose models the session uses.
+	GitHubToken string
+	// Dir is the session's working directory.
+	Dir string
+	// OnPermission answers permission questions in this process. nil: see
+	// RequestPermission; where neither is given, what needs approval is denied.
+	OnPermission PermissionHandler
+	// RequestPermission says that the host answers questions by
+	// [AnswerPermission].
+	RequestPermission bool
+	// Unserved names settings that the host gave and Transom does not serve: one
+	// warning tells of them.
+	Unserved []string
+}
+
+// ResumeConfig says what a session goes on with. A nil field leaves a session
+// that is loaded as it is; one that is stored takes what its log holds, else the
+// default.
+type ResumeConfig struct {
+	Model             *string
+	ReasoningEffort   *string
+	Streaming         *bool
+	Tools             []tool.Tool // what this host declares; nil declares none
+	AvailableTools    *[]string
+	ExcludedTools     *[]string
+	SystemMessage     *SystemMessage
+	Provider          *ProviderConfig
+	Custom            model.Provider
+	GitHubToken       *string
+	Dir               *string
+	OnPermission      PermissionHandler
+	RequestPermission bool
+	// ContinuePendingWork takes up what was under way when the session was last
+	// left: open tool calls and questions, a seeded turn, the queue. Without it
+	// open calls are closed as interrupted and messages wait.
+	ContinuePendingWork bool
+	// Quiet writes no session.resume event.
+	Quiet bool
+	// Unserved is as in [SessionConfig].
+	Unserved []string
+}
+
+// SystemMessage is the host's part of the system message.
+type SystemMessage struct {
+	// Mode is "append" (to the default; also where empty) or "replace".
+	Mode    string
+	Content string
+}
+
+// ProviderConfig is a session's own access to a model, as hosts give it.
+type ProviderConfig struct {
+	Type          string            // "openai" where empty
+	WireAPI       string            // "completions" where empty
+	BaseURL       string            // such as http://localhost:11434/v1
+	APIKey        string            // may be empty for local servers
+	BearerToken   string            // goes before APIKey
+	Headers       map[string]string // added to every request
+	ModelID       string            // the model where the session names none
+	WireModel     string            // the name sent instead of the model's
+	ContextWindow int               // tokens; 0 is the documented default
+	MaxOutput     int               // tokens; 0 is the provider's
+}
+
+// Decision answers a permission question.
+type Decision struct {
+	// Kind is one of the protocol's decisions, such as "approve-once",
+	// "approve-for-session" or "reject".
+	Kind string `json:"kind"`
+	// Feedback is told to the model with a "reject".
+	Feedback string `json:"feedback,omitempty"`
+}
+
+// PermissionRequest is a call that needs approval.
+type PermissionRequest struct {
+	SessionID  string
+	RequestID  string
+	ToolCallID string
+	ToolName   string
+	Arguments  json.RawMessage
+	// Raw is the question as clients on connections see it.
+	Raw json.RawMessage
+}
+
+// PermissionHandler decides about a call. Its context ends when the turn is
+// aborted. A handler that panics has approved nothing.
+type PermissionHandler func(ctx context.Context, r PermissionRequest) Decision
+
+// ApproveAll approves every call. Use it where the session's tools are safe, or
+// where somebody else stands between them and the world.
+func ApproveAll(context.Context, PermissionRequest) Decision { return Decision{Kind: "approve-once"} }

@@ -1,0 +1,430 @@
+package transom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/filelog"
+	"github.com/transom-run/transom/internal/session"
+	"github.com/transom-run/transom/internal/turn"
+)
+
+// Version is the version of this module.
+const Version = "0.1.0"
+
+// Runtime holds sessions. Its methods may be called from any goroutine.
+type Runtime struct {
+	cfg   Config
+	store eventlog.Store
+	owns  bool // the store was made here
+
+	mu       sync.Mutex
+	sessions map[string]*slot
+	watchers map[int]func(Lifecycle)
+	serial   int
+	closed   bool
+}
+
+// slot is a session id's place in this process: being opened, loaded, or ending.
+type slot struct {
+	sess   *loaded       // nil while it is being opened
+	opened chan struct{} // closed when sess is set or the opening failed
+	gone   chan struct{} // closed when the id is free again
+}
+
+// loaded is a session in this process.
+type loaded struct {
+	*session.Session
+	models *models
+}
+
+// Lifecycle is something that happened to a session, for whoever lists sessions.
+type Lifecycle struct {
+	Type      string // "session.created", "session.updated" or "session.deleted"
+	SessionID string
+	Started   time.Time
+	Modified  time.Time
+}
+
+// Open makes a runtime. It does no network access, and reads nothing of the
+// sessions stored.
+func Open(cfg Config) (*Runtime, error) {
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, &Error{Op: "open", Kind: KindInternal, Msg: "find the working directory: " + err.Error(), Err: err}
+		}
+		cfg.Dir = dir
+	}
+	r := &Runtime{cfg: cfg, store: cfg.Store, sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
+	if r.store == nil {
+		home, err := home(cfg)
+		if err != nil {
+			return nil, err
+		}
+		r.cfg.Home = home
+		store, err := filelog.New(filelog.Config{Home: home})
+		if err != nil {
+			return nil, wrap("open", "", err)
+		}
+		r.store, r.owns = store, true
+	}
+	return r, nil
+}
+
+func home(cfg Config) (string, error) {
+	if cfg.Home != "" {
+		return cfg.Home, nil
+	}
+	if h := cfg.Getenv("COPILOT_HOME"); h != "" {
+		return h, nil
+	}
+	h, err := os.UserHomeDir()
+	if err != nil {
+		return "", &Error{Op: "open", Kind: KindInvalidParams, Msg: "no place for the sessions: set COPILOT_HOME, or HOME", Err: err}
+	}
+	return filepath.Join(h, ".transom"), nil
+}
+
+// Home returns the directory of all state; "" where the store was given.
+func (r *Runtime) Home() string { return r.cfg.Home }
+
+// CreateSession begins a session. The id must be free: a Conflict otherwise.
+func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
+	const op = "session.create"
+	if cfg.ID == "" {
+		cfg.ID = session.NewID()
+	}
+	h, settings, err := r.prepare(cfg)
+	if err != nil {
+		return nil, wrap(op, cfg.ID, err)
+	}
+	sl, err := r.reserve(ctx, op, cfg.ID)
+	if err != nil {
+		return nil, err
+	}
+	log, err := r.store.Create(ctx, cfg.ID)
+	if err != nil {
+		r.free(cfg.ID, sl, nil)
+		return nil, wrap(op, cfg.ID, err)
+	}
+	models := newModels(r.cfg, cfg.Provider, cfg.Custom, cfg.GitHubToken)
+	sess, others, err := r.load(cfg.ID, log, turn.State{}, models)
+	if err != nil {
+		r.free(cfg.ID, sl, nil)
+		return nil, wrap(op, cfg.ID, err)
+	}
+	h.load(sess)
+	begin := turn.Begin{
+		SessionID: cfg.ID, Model: models.selected(cfg.Model), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
+		Settings: settings, Client: h.client, AlreadyInUse: others,
+	}
+	begin.Settings.TokenLimit = models.window()
+	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
+		sess.Post(turn.Close{Reason: err.Error()}, nil, nil)
+		r.free(cfg.ID, sl, nil)
+		return nil, wrap(op, cfg.ID, err)
+	}
+	r.fill(cfg.ID, sl, sess)
+	h.warn(cfg.Unserved)
+	r.tell(Lifecycle{Type: "session.created", SessionID: cfg.ID, Started: sess.View().Started, Modified: sess.View().Started})
+	return h, nil
+}
+
+// ResumeSession attaches to a session: one that is loaded in this process, or one
+// that is stored. NotFound where there is none; Conflict where another process is
+// at work on it.
+func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig) (*Session, error) {
+	const op = "session.resume"
+	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission)
+	if err != nil {
+		return nil, wrap(op, id, err)
+	}
+	for {
+		sl, mine, err := r.find(ctx, op, id)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			err = r.reload(ctx, sl, id, h, cfg)
+		} else {
+			err = h.resume(ctx, sl.sess, cfg, h.events.sub)
+			if errors.Is(err, session.ErrUnloaded) {
+				<-sl.gone
+				h.events = newEvents(h.client.ID)
+				continue
+			}
+		}
+		if err != nil {
+			return nil, wrap(op, id, err)
+		}
+		h.warn(cfg.Unserved)
+		return h, nil
+	}
+}
+
+// reload loads a stored session and resumes it.
+func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, cfg ResumeConfig) error {
+	log, damages, err := r.store.Open(ctx, id)
+	if err != nil {
+		r.free(id, sl, nil)
+		return err
+	}
+	token := ""
+	if cfg.GitHubToken != nil {
+		token = *cfg.GitHubToken
+	}
+	models := newModels(r.cfg, cfg.Provider, cfg.Custom, token)
+	state, unread, err := session.Load(log)
+	if err == nil && state.SessionID == "" {
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no session.start record that can be read: its file is damaged at the beginning", id)}
+	}
+	if err != nil {
+		log.Close()
+		r.free(id, sl, nil)
+		return err
+	}
+	sess, others, err := r.load(id, log, state, models)
+	if err != nil {
+		r.free(id, sl, nil)
+		return err
+	}
+	h.others = others
+	if err := h.resume(ctx, sess, cfg, h.events.sub); err != nil {
+		sess.Post(turn.Suspend{}, nil, nil)
+		<-sess.Done()
+		r.free(id, sl, nil)
+		return err
+	}
+	r.fill(id, sl, sess)
+	h.warnDamage(append(damages, unread...))
+	return nil
+}
+
+// load starts a session's actor.
+func (r *Runtime) load(id string, log eventlog.Log, state turn.State, models *models) (*loaded, bool, error) {
+	hold, err := r.store.Hold(id)
+	if err != nil {
+		log.Close()
+		return nil, false, err
+	}
+	others, err := hold.Others()
+	if err != nil {
+		hold.Release()
+		log.Close()
+		return nil, false, err
+	}
+	var begun time.Time
+	s := &loaded{models: models}
+	s.Session = session.Start(session.Config{
+		ID: id, Log: log, Hold: hold, State: state, Model: models.provider, Retry: r.cfg.Retry,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger,
+		Written: func(at time.Time) {
+			if begun.IsZero() {
+				begun = at
+			}
+			r.tell(Lifecycle{Type: "session.updated", SessionID: id, Started: begun, Modified: at})
+		},
+	})
+	return s, others, nil
+}
+
+// dir is the working directory of a session.
+func (r *Runtime) dir(dir string) string {
+	if dir == "" {
+		return r.cfg.Dir
+	}
+	if !filepath.IsAbs(dir) {
+		return filepath.Join(r.cfg.Dir, dir)
+	}
+	return filepath.Clean(dir)
+}
+
+// reserve takes an id for a session to be created. An id whose session is ending
+// is waited for.
+func (r *Runtime) reserve(ctx context.Context, op, id string) (*slot, error) {
+	for {
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return nil, closing(op, id)
+		}
+		sl, taken := r.sessions[id]
+		if !taken {
+			sl = newSlot()
+			r.sessions[id] = sl
+			r.mu.Unlock()
+			return sl, nil
+		}
+		r.mu.Unlock()
+		if sl.sess == nil || !sl.sess.View().Live.Closed {
+			return nil, wrap(op, id, eventlog.ErrExists)
+		}
+		select {
+		case <-sl.gone:
+		case <-ctx.Done():
+			return nil, wrap(op, id, context.Cause(ctx))
+		}
+	}
+}
+
+// find returns the slot of a session that is loaded, or a fresh one (mine) to
+// load it into.
+func (r *Runtime) find(ctx context.Context, op, id string) (sl *slot, mine bool, err error) {
+	for {
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return nil, false, closing(op, id)
+		}
+		sl, taken := r.sessions[id]
+		if !taken {
+			sl = newSlot()
+			r.sessions[id] = sl
+			r.mu.Unlock()
+			return sl, true, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-sl.opened:
+			if sl.sess != nil {
+				return sl, false, nil
+			}
+		case <-ctx.Done():
+			return nil, false, wrap(op, id, context.Cause(ctx))
+		}
+		<-sl.gone // the opening failed
+	}
+}
+
+func newSlot() *slot { return &slot{opened: make(chan struct{}), gone: make(chan struct{})} }
+
+// fill says that a slot's session is loaded, and frees the slot when it ends.
+func (r *Runtime) fill(id string, sl *slot, s *loaded) {
+	r.mu.Lock()
+	sl.sess = s
+	r.mu.Unlock()
+	close(sl.opened)
+	go func() {
+		<-s.Done()
+		r.free(id, sl, s)
+	}()
+}
+
+func (r *Runtime) free(id string, sl *slot, s *loaded) {
+	r.mu.Lock()
+	if r.sessions[id] == sl {
+		delete(r.sessions, id)
+	}
+	r.mu.Unlock()
+	if s == nil {
+		close(sl.opened)
+	}
+	close(sl.gone)
+}
+
+func closing(op, id string) error {
+	return &Error{Op: op, Kind: KindClosing, SessionID: id, Msg: "the runtime is shutting down"}
+}
+
+// live returns a loaded session; nil where there is none.
+func (r *Runtime) live(id string) *loaded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sl := r.sessions[id]; sl != nil {
+		return sl.sess
+	}
+	return nil
+}
+
+// DeleteSession removes a session for good. One that is loaded here ends first;
+// NotFound where there is none.
+func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
+	const op = "session.delete"
+	existed := false
+	if s := r.live(id); s != nil {
+		existed = true
+		s.Post(turn.Close{}, nil, nil)
+		select {
+		case <-s.Done():
+		case <-ctx.Done():
+			return wrap(op, id, context.Cause(ctx))
+		}
+	}
+	err := r.store.Delete(ctx, id)
+	if err != nil && !(existed && errors.Is(err, eventlog.ErrNotFound)) {
+		return wrap(op, id, err)
+	}
+	r.tell(Lifecycle{Type: "session.deleted", SessionID: id})
+	return nil
+}
+
+// Watch calls f for what happens to sessions until stop is called. f is called
+// from the sessions' goroutines and must not block.
+func (r *Runtime) Watch(f func(Lifecycle)) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serial++
+	n := r.serial
+	r.watchers[n] = f
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, n)
+	}
+}
+
+func (r *Runtime) tell(l Lifecycle) {
+	r.mu.Lock()
+	fs := make([]func(Lifecycle), 0, len(r.watchers))
+	for _, f := range r.watchers {
+		fs = append(fs, f)
+	}
+	r.mu.Unlock()
+	for _, f := range fs {
+		f(l)
+	}
+}
+
+// Close takes all sessions out of this process and releases the store. Work under
+// way stays open in the logs, for a resume. It returns the error of ctx where
+// that ends first.
+func (r *Runtime) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	var waits []<-chan struct{}
+	for _, sl := range r.sessions {
+		if sl.sess != nil {
+			sl.sess.Post(turn.Suspend{}, nil, nil)
+		}
+		waits = append(waits, sl.gone)
+	}
+	r.mu.Unlock()
+	for _, w := range waits {
+		select {
+		case <-w:
+		case <-ctx.Done():
+			return wrap("close", "", context.Cause(ctx))
+		}
+	}
+	if c, ok := r.store.(io.Closer); ok && r.owns {
+		if err := c.Close(); err != nil {
+			return wrap("close", "", err)
+		}
+	}
+	return nil
+}

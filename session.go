@@ -1,0 +1,403 @@
+package transom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/session"
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/tool"
+)
+
+// Session is one host's attachment to a session. Several may be attached to the
+// same one, in this process or over connections: each sees all events. Its
+// methods may be called from any goroutine, tool handlers included.
+type Session struct {
+	rt     *Runtime
+	id     string
+	sess   *loaded
+	client turn.Client
+	asker  PermissionHandler
+	events *Events
+	others bool // another process had the session when it was loaded
+
+	ended sync.Once
+	gone  chan struct{} // closed when the attachment has ended
+}
+
+func newHandle(r *Runtime, tools []tool.Tool, ask PermissionHandler, answers bool) (*Session, error) {
+	h := &Session{rt: r, asker: ask, gone: make(chan struct{})}
+	h.client = turn.Client{ID: session.NewID(), Permission: ask != nil || answers}
+	if tools != nil {
+		reg, err := tool.NewRegistry(tools)
+		if err != nil {
+			return nil, &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
+		}
+		h.client.Tools = reg
+	}
+	h.events = newEvents(h.client.ID)
+	return h, nil
+}
+
+// prepare checks a configuration and makes the attachment for it.
+func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
+	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission)
+	if err != nil {
+		return nil, turn.Settings{}, err
+	}
+	system, err := cfg.SystemMessage.compose()
+	if err != nil {
+		return nil, turn.Settings{}, err
+	}
+	return h, turn.Settings{
+		Streaming: cfg.Streaming, System: system, ApproveAll: r.cfg.ApproveAll, Version: Version,
+		FilesDir: r.store.Dir(cfg.ID), Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+	}, nil
+}
+
+// load ties the attachment to its session.
+func (h *Session) load(s *loaded) {
+	h.sess, h.id = s, s.ID()
+	if h.asker != nil {
+		s.SetAsker(h.client.ID, h.answer)
+	}
+}
+
+// answer asks the host's permission handler.
+func (h *Session) answer(ctx context.Context, q session.Question) policy.Decision {
+	d := h.asker(ctx, PermissionRequest{
+		SessionID: h.id, RequestID: q.RequestID, ToolCallID: q.CallID, ToolName: q.Tool,
+		Arguments: q.Arguments, Raw: q.Request.PermissionRequest,
+	})
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return policy.NotAvailable()
+	}
+	return policy.Parse(raw)
+}
+
+// resume takes a loaded session up.
+func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *session.Subscription) error {
+	fresh := len(s.View().Live.Clients) == 0
+	in := turn.Resume{
+		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
+		Quiet: cfg.Quiet, AlreadyInUse: h.others, PID: os.Getpid(),
+	}
+	if cfg.Dir != nil {
+		dir := h.rt.dir(*cfg.Dir)
+		in.Dir = &dir
+	}
+	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil {
+		s.models.replace(cfg.Provider, cfg.Custom, cfg.GitHubToken)
+	}
+	settings, err := h.rt.resumed(s, cfg, fresh)
+	if err != nil {
+		return err
+	}
+	in.Settings = &settings
+	h.load(s)
+	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	return err
+}
+
+// resumed computes the settings of a session after a resume.
+func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Settings, error) {
+	v := s.View()
+	out := v.Live.Settings
+	if out.Version == "" { // just loaded
+		system, err := SystemMessage{}.compose()
+		if err != nil {
+			return out, err
+		}
+		out = turn.Settings{System: system, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID())}
+	}
+	if fresh {
+		out.Streaming = false
+	}
+	if cfg.Streaming != nil {
+		out.Streaming = *cfg.Streaming
+	}
+	if cfg.AvailableTools != nil {
+		out.Available = filter(*cfg.AvailableTools)
+	}
+	if cfg.ExcludedTools != nil {
+		out.Excluded = filter(*cfg.ExcludedTools)
+	}
+	if cfg.SystemMessage != nil {
+		system, err := cfg.SystemMessage.compose()
+		if err != nil {
+			return out, err
+		}
+		out.System = system
+	}
+	out.TokenLimit = s.models.window()
+	return out, nil
+}
+
+// warn tells once of settings that are not served.
+func (h *Session) warn(names []string) {
+	if len(names) > 0 {
+		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "configuration", Message: unserved(names)}}, nil, nil)
+	}
+}
+
+// warnDamage tells what of the log could not be read.
+func (h *Session) warnDamage(damages []eventlog.Damage) {
+	for _, d := range damages {
+		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: "Part of the session's log could not be read and was passed over: " + d.String()}}, nil, nil)
+	}
+}
+
+// ID returns the session's id.
+func (h *Session) ID() string { return h.id }
+
+// Post hands the session a command without waiting: commands are taken in the
+// order of the posts. done is called once, with the result that the command's
+// type documents, from the session's own goroutine: it must not block, and may be
+// nil.
+func (h *Session) Post(c Command, done func(result any, err error)) {
+	body, err := c.body()
+	if err == nil {
+		select {
+		case <-h.gone:
+			err = session.ErrUnloaded
+		default:
+		}
+	}
+	if err != nil {
+		if done != nil {
+			done(nil, wrap(c.op(), h.id, err))
+		}
+		return
+	}
+	h.sess.Post(body, nil, func(v any, err error) {
+		if done != nil {
+			done(v, wrap(c.op(), h.id, err))
+		}
+	})
+}
+
+// do posts a command and waits for its result.
+func (h *Session) do(ctx context.Context, c Command) (any, error) {
+	type outcome struct {
+		v   any
+		err error
+	}
+	ch := make(chan outcome, 1)
+	h.Post(c, func(v any, err error) { ch <- outcome{v, err} })
+	select {
+	case o := <-ch:
+		return o.v, o.err
+	case <-ctx.Done():
+		return nil, wrap(c.op(), h.id, context.Cause(ctx))
+	}
+}
+
+// Send sends a message and returns its id at once; the turn goes on.
+func (h *Session) Send(ctx context.Context, m Message) (string, error) {
+	v, err := h.do(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	return v.(string), nil
+}
+
+// SendAndWait sends a message and waits until the session is idle again, seeded
+// turns and queued messages included. It returns the last message of the
+// assistant, nil where there was none. A turn that failed is an Upstream error.
+// Called from a tool handler of the same session it would wait for its own
+// caller: that is refused.
+func (h *Session) SendAndWait(ctx context.Context, m Message) (*event.AssistantMessage, error) {
+	const op = "session.send"
+	if p := h.sess.View().Phase(); p == turn.Acting {
+		return nil, &Error{Op: op, Kind: KindWrongState, SessionID: h.id, Msg: "a tool call of this session is in flight: waiting for the turn from inside it would never end. Use Send"}
+	}
+	events := h.Subscribe()
+	defer events.Close()
+	if _, err := h.Send(ctx, m); err != nil {
+		return nil, err
+	}
+	var last *event.AssistantMessage
+	var failure error
+	for e, err := range events.All(ctx) {
+		if err != nil {
+			return last, wrap(op, h.id, err)
+		}
+		switch p := e.Payload.(type) {
+		case event.AssistantMessage:
+			last = &p
+		case event.SessionError:
+			failure = &Error{Op: op, Kind: KindUpstream, SessionID: h.id, Msg: p.Message}
+		case event.SessionIdle:
+			return last, failure
+		}
+	}
+	return last, &Error{Op: op, Kind: KindClosing, SessionID: h.id, Msg: "the session ended before the turn did"}
+}
+
+// Abort ends the running turn. What is queued stays queued.
+func (h *Session) Abort(ctx context.Context) error {
+	_, err := h.do(ctx, Abort{})
+	return err
+}
+
+// History returns what can be done to the session's history.
+func (h *Session) History() History { return History{h} }
+
+// History changes what the model remembers.
+type History struct{ s *Session }
+
+// ClearContext replaces the window by prompt, which becomes its first user
+// message, and returns how many messages that removed. It is for tool handlers:
+// with no tool call in flight it is refused, and nothing changes. The seeded turn
+// starts by itself when the running turn has ended.
+func (h History) ClearContext(ctx context.Context, prompt string) (int, error) {
+	v, err := h.s.do(ctx, ClearContext{Prompt: prompt})
+	if err != nil {
+		return 0, err
+	}
+	return v.(int), nil
+}
+
+// Configure changes settings.
+func (h *Session) Configure(ctx context.Context, c Configure) error {
+	_, err := h.do(ctx, c)
+	return err
+}
+
+// Info describes the session as it stands.
+func (h *Session) Info() Info { return describe(h.sess.View()) }
+
+// Messages returns the session's persisted events, oldest first: one JSON object
+// each, as clients see them. A clear hides nothing.
+func (h *Session) Messages() ([]json.RawMessage, error) {
+	select {
+	case <-h.gone:
+		return nil, notFound("session.getMessages", h.id)
+	default:
+	}
+	events, err := session.History(h.sess.Log())
+	return events, wrap("session.getMessages", h.id, err)
+}
+
+// Resume takes the session up again with another configuration, on the same
+// attachment: tools given replace those declared before.
+func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
+	const op = "session.resume"
+	if cfg.Tools != nil {
+		reg, err := tool.NewRegistry(cfg.Tools)
+		if err != nil {
+			return &Error{Op: op, Kind: KindInvalidParams, SessionID: h.id, Msg: err.Error(), Err: err}
+		}
+		h.client.Tools = reg
+	}
+	if cfg.OnPermission != nil {
+		h.asker = cfg.OnPermission
+	}
+	h.client.Permission = h.asker != nil || cfg.RequestPermission
+	err := h.resume(ctx, h.sess, cfg, nil)
+	h.warn(cfg.Unserved)
+	return wrap(op, h.id, err)
+}
+
+// Close detaches. Where nobody else is attached the session ends in this process:
+// a running turn is stopped, session.shutdown is written, and everything is
+// released when Close returns; it can be resumed. Closing twice is fine.
+func (h *Session) Close(ctx context.Context) error {
+	var err error
+	h.ended.Do(func() {
+		var ended any
+		close(h.gone)
+		ended, err = h.sess.Do(context.WithoutCancel(ctx), turn.Detach{ClientID: h.client.ID}, nil)
+		if errors.Is(err, session.ErrUnloaded) {
+			err = nil
+		}
+		if ended == true {
+			select {
+			case <-h.sess.Done():
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+			return
+		}
+		h.events.Close()
+	})
+	return wrap("session.destroy", h.id, err)
+}
+
+// Drop detaches as a lost connection does: a running turn goes on until it ends
+// or needs a client, and open calls and questions stay open in the log where
+// nobody else is attached.
+func (h *Session) Drop() {
+	h.ended.Do(func() {
+		close(h.gone)
+		h.sess.Post(turn.Detach{ClientID: h.client.ID, Lost: true}, nil, nil)
+		h.events.Close()
+	})
+}
+
+// Info describes a session.
+type Info struct {
+	ID              string
+	Model           string
+	ReasoningEffort string
+	Mode            string
+	Name            string // as a host set it
+	Title           string // Name, else made of the first prompt
+	Dir             string
+	Started         time.Time
+	Modified        time.Time
+	Loaded          bool // in this process
+	Processing      bool // a turn is running
+	Remote          bool
+	Clears          int
+	Messages        int // in the window
+	WindowTokens    int // estimated
+	Pending         []PendingPermission
+	Queue           []Pending
+}
+
+// PendingPermission is a question that is open.
+type PendingPermission struct {
+	RequestID  string
+	ToolCallID string
+	ToolName   string
+	Arguments  json.RawMessage
+}
+
+// Pending is a message that waits.
+type Pending struct {
+	MessageID string
+	Prompt    string
+	Immediate bool
+}
+
+func describe(v *turn.State) Info {
+	i := Info{
+		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
+		Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Remote: v.Live.Settings.Remote,
+		Clears: int(v.Clears), Messages: v.Window.Len(), WindowTokens: v.Window.Tokens(),
+	}
+	if i.Title == "" {
+		i.Title = v.Title
+	}
+	for _, c := range v.Loop.Calls {
+		if c.Permission != "" {
+			i.Pending = append(i.Pending, PendingPermission{c.Permission, c.ID, c.Name, c.Args})
+		}
+	}
+	for _, q := range v.Steering {
+		i.Queue = append(i.Queue, Pending{q.MessageID, q.Prompt, true})
+	}
+	for _, q := range v.Queue {
+		i.Queue = append(i.Queue, Pending{q.MessageID, q.Prompt, false})
+	}
+	return i
+}
