@@ -250,7 +250,10 @@ func (l *Log) background() error {
 	l.mu.Unlock()
 	var err error
 	if dirty {
-		if err = l.sync(f); err != nil {
+		if err = l.sync(f); err != nil && gone(f) {
+			err = nil // deleted meanwhile: there is nothing to keep
+		}
+		if err != nil {
 			l.setSyncErr(err)
 			err = l.wrap("sync", err)
 			if l.store.cfg.OnSyncError != nil {
@@ -262,6 +265,11 @@ func (l *Log) background() error {
 		err = errors.Join(err, f.Close())
 	}
 	return err
+}
+
+func gone(f file) bool {
+	fi, err := f.Stat()
+	return err == nil && unlinked(fi)
 }
 
 // End implements eventlog.Log.
