@@ -2,10 +2,27 @@
 // arguments and its result.
 //
 //	reg, err := tool.NewRegistry([]tool.Tool{{Name: "add", Parameters: schema, Handler: add}})
-//	args, problem := reg.Lookup("add").Check(raw)   // before any handler runs
+//	c, known := reg.Lookup("add")
+//	args, problem := c.Check(raw)                   // before any handler runs
+//	out := tool.Run(ctx, c, tool.Call{Arguments: args}, nil)
+//
+// The way of one call through this package:
+//
+//	raw arguments ─ Check ─▶ arguments ─ Run ──────────▶ Result, error ─ Settle ─▶ Outcome
+//	                  │                  └ host's answer ─ ParseAnswer ─┘             ▲
+//	                  └ Problem ──────────────────────────────────────────────────────┘
+//
+// # Ownership
 //
 // A [Registry] is an immutable snapshot: a session that gains or loses tools
-// makes a new one, and a running call keeps the one it began with.
+// makes a new one, and a running call keeps the one it began with. A [Compiled]
+// is shared, between sessions too, and never changes. [Run] starts one goroutine
+// a call; it outlives the call only where a handler ignores its context.
+//
+// # Errors
+//
+// A tool that cannot be offered is a *[DefinitionError]. Everything that goes
+// wrong with a call is an [Outcome], never an error: the model has to read it.
 package tool
 
 import (
@@ -37,6 +54,11 @@ type Tool struct {
 	Defer string
 	// Timeout bounds one call of Handler; 0 is no limit.
 	Timeout time.Duration
+	// Tolerant lets properties pass that the schema does not list, even where it
+	// says that there may be none. Built-in tools are tolerant, because recorded
+	// and trained calls carry arguments of their relatives; a host's tool is as
+	// strict as its schema.
+	Tolerant bool
 	// Metadata is kept for hosts; the model never sees it.
 	Metadata json.RawMessage
 	// Handler runs the call in this process. nil: the host that declared the
@@ -82,8 +104,11 @@ type Result struct {
 	Detail string
 	// Binary holds images and files for the model.
 	Binary []Binary
-	// Telemetry is passed on to clients; the model never sees it.
+	// Telemetry is a JSON object that is passed on to clients; the model never
+	// sees it.
 	Telemetry json.RawMessage
+	// References are the names of tools that a tool search found.
+	References []string
 }
 
 // Binary is one file of a result.

@@ -103,8 +103,9 @@ func (v *Value) add(name string, val Value) {
 
 // SyntaxError says where and why a text is not JSON.
 type SyntaxError struct {
-	Offset int // of the byte at which the text went wrong
-	Msg    string
+	Offset  int // of the byte at which the text went wrong
+	Msg     string
+	TooDeep bool // the text may be JSON, but is nested beyond the limit
 }
 
 // Error gives the fault and its place.
@@ -202,7 +203,7 @@ func (p *parser) word(w string) bool {
 
 func (p *parser) open() error {
 	if p.left == 0 {
-		return p.failf("the value is nested too deeply")
+		return &SyntaxError{Offset: p.i, Msg: "the value is nested too deeply", TooDeep: true}
 	}
 	p.left--
 	p.i++
