@@ -76,9 +76,9 @@ func (f *faults) fsys() *fsys {
 			}
 			return real.mkdirAll(name)
 		},
-		lstat:    real.lstat,
-		stat:     real.stat,
-		readDir:  real.readDir,
+		lstat:   real.lstat,
+		stat:    real.stat,
+		readDir: real.readDir,
 		rename: func(from, to string) error {
 			if err := f.step("rename"); err != nil {
 				return err
@@ -327,7 +327,7 @@ func TestBackgroundSync(t *testing.T) {
 		s.fs = f.fsys()
 		pass := func(want int) {
 			t.Helper()
-			time.Sleep(time.Hour) // of the bubble's time
+			<-time.After(time.Hour) // of the bubble's time
 			synctest.Wait()
 			if got := f.count("sync"); got != want {
 				t.Fatalf("%d syncs, want %d", got, want)
