@@ -212,6 +212,15 @@ func loadSuite(dir string) (*Suite, error) {
 	return suite, suite.check()
 }
 
+// overTCP moves the cases that are played over stdio.
+func (s *Suite) overTCP() {
+	for _, c := range s.Cases {
+		if c.Over == "stdio" {
+			c.Over = "tcp"
+		}
+	}
+}
+
 // steps is the closed list of what a host can do.
 var steps = strings.Fields(`connect create resume send send_and_wait clear abort
 	wait_event wait_gate open_gate wait_model release_model kill disconnect stop

@@ -45,6 +45,7 @@ func main() {
 	flag.StringVar(&opts.bin, "bin", "", "the runtime to test (default: build ./cmd/transom)")
 	langs := flag.String("lang", "", "languages to run, separated by commas (default: all)")
 	flag.StringVar(&opts.cases, "case", "", "run only cases whose id matches this regular expression")
+	flag.BoolVar(&opts.tcp, "tcp", false, "play over TCP what the cases play over stdio")
 	flag.BoolVar(&opts.verbose, "v", false, "list every case with its time")
 	flag.DurationVar(&watchdog, "timeout", watchdog, "how long one case may take")
 	flag.Parse()
@@ -65,9 +66,9 @@ func main() {
 
 // options are the command line.
 type options struct {
-	bin, cases string
-	langs      []string
-	verbose    bool
+	bin, cases   string
+	langs        []string
+	tcp, verbose bool
 }
 
 func (o options) run(ctx context.Context) (failed int, err error) {
@@ -82,6 +83,9 @@ func (o options) run(ctx context.Context) (failed int, err error) {
 	suite, err := loadSuite(filepath.Join(root, "conformance", "cases"))
 	if err != nil {
 		return 0, err
+	}
+	if o.tcp {
+		suite.overTCP()
 	}
 	langs, err := loadLanguages(filepath.Join(root, "conformance"), o.langs)
 	if err != nil {
