@@ -135,7 +135,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
-		sess.Post(turn.Close{Reason: err.Error()}, nil, nil)
+		sess.Post(turn.Close{}, nil, nil)
+		<-sess.Done()
 		r.free(cfg.ID, sl, nil)
 		return nil, wrap(op, cfg.ID, err)
 	}
@@ -270,8 +271,9 @@ func (r *Runtime) reserve(ctx context.Context, op, id string) (*slot, error) {
 			r.mu.Unlock()
 			return sl, nil
 		}
+		ending := sl.sess != nil && sl.sess.View().Live.Closed
 		r.mu.Unlock()
-		if sl.sess == nil || !sl.sess.View().Live.Closed {
+		if !ending {
 			return nil, wrap(op, id, eventlog.ErrExists)
 		}
 		select {

@@ -88,7 +88,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
 		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
-		Quiet: cfg.Quiet, AlreadyInUse: h.others, PID: os.Getpid(),
+		Quiet: cfg.Quiet, AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
 		dir := h.rt.dir(*cfg.Dir)

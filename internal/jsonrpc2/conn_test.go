@@ -384,7 +384,7 @@ func TestEnd(t *testing.T) {
 						if !errors.Is(err, ErrClosed) || !errors.Is(context.Cause(ctx), ErrClosed) {
 							t.Errorf("call: %v, cause: %v; want ErrClosed", err, context.Cause(ctx))
 						}
-						time.Sleep(time.Hour) // slow to end: Serve waits
+						<-time.After(time.Hour) // slow to end: Serve waits
 						bodyEnded = true
 						return 1, nil
 					})

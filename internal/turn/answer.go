@@ -15,14 +15,14 @@ func (m *machine) modelChunk(in ModelChunk) {
 	if !m.current(in.Fence) || !m.s.Live.Settings.Streaming {
 		return
 	}
-	call := *m.s.Live.Model
-	c := in.Chunk
+	call, c := m.s.Live.Model, in.Chunk
 	if c.Text != "" {
 		if !call.Shown {
-			call.Shown = true
+			shown := *call
+			shown.Shown = true
+			m.s.Live.Model = &shown
 			m.emit(event.MessageStart{MessageID: call.MessageID})
 		}
-		call.Bytes += int64(len(c.Text))
 		m.emit(event.MessageDelta{MessageID: call.MessageID, DeltaContent: c.Text})
 	}
 	if c.Reasoning != "" {
@@ -31,7 +31,6 @@ func (m *machine) modelChunk(in ModelChunk) {
 	if c.Call != nil && c.Call.ID != "" && c.Call.Arguments != "" {
 		m.emit(event.ToolCallDelta{ToolCallID: c.Call.ID, ToolName: c.Call.Name, ToolType: "function", InputDelta: c.Call.Arguments})
 	}
-	m.s.Live.Model = &call
 }
 
 // modelRetry gives the next attempt a message id of its own, so that text shown
@@ -44,7 +43,7 @@ func (m *machine) modelRetry(in ModelRetry) {
 	call := *m.s.Live.Model
 	m.emit(event.TurnRetry{TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model, Reason: in.Err.Error()})
 	if call.Shown {
-		call.MessageID, call.Shown, call.Bytes = m.in.NewID(), false, 0
+		call.MessageID, call.Shown = m.in.NewID(), false
 	}
 	m.s.Live.Model = &call
 }

@@ -79,6 +79,10 @@ func (m *machine) suspend(in Suspend) {
 
 // close ends the session in this process.
 func (m *machine) close(in Close) {
+	if m.s.SessionID == "" {
+		m.s.Live.Closed = true // nothing was begun
+		return
+	}
 	if m.s.Loop.Open {
 		m.stop()
 	}

@@ -120,7 +120,7 @@ func (d *Durable) foldUnqueued(p event.Unqueued) {
 func (d *Durable) foldUser(p event.UserMessage) {
 	d.foldUnqueued(event.Unqueued{MessageID: p.MessageID})
 	if d.Title == "" {
-		d.Title = title(p.Content)
+		d.Title = Title(p.Content)
 	}
 	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
 		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: p.MessageID}

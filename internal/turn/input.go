@@ -68,7 +68,8 @@ type Resume struct {
 	WasActive    bool
 	AlreadyInUse bool
 	EventsBytes  int64
-	PID          int // of this process
+	Loaded       bool // just now, from a log that others may have written since
+	PID          int  // of this process
 }
 
 // Attach adds a client, or gives an attached one other tools.

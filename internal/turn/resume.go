@@ -46,7 +46,9 @@ func (m *machine) adopt(in Resume) {
 	if in.Dir != nil {
 		p.Context.Cwd = *in.Dir
 	}
-	m.emit(event.Epoch{PID: in.PID})
+	if in.Loaded {
+		m.emit(event.Epoch{PID: in.PID})
+	}
 	if !in.Quiet {
 		m.emit(p)
 		return

@@ -117,7 +117,6 @@ type ModelCall struct {
 	Fence     Fence
 	MessageID string
 	Shown     bool // a message_start was published
-	Bytes     int64
 	Started   time.Time
 }
 

@@ -89,12 +89,10 @@ func (m *machine) step(body Body) error {
 // written and published. It returns the event's id.
 func (m *machine) emit(p event.Payload) string {
 	parent := m.s.LastID
-	e, err := event.New(p, m.in.NewID(), parent, m.in.At)
-	if err == nil {
-		if e.Private() {
-			e, err = event.New(p, e.ID, "", m.in.At)
-		}
+	if strings.HasPrefix(p.EventType(), event.PrivatePrefix) {
+		parent = "" // no part of the chain that clients see
 	}
+	e, err := event.New(p, m.in.NewID(), parent, m.in.At)
 	if err != nil {
 		if m.err == nil {
 			m.err = err
@@ -131,8 +129,8 @@ func unmarshal(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// title makes a title of a prompt: its first line, at most 80 characters.
-func title(prompt string) string {
+// Title makes a title of a prompt: its first line, at most 80 characters.
+func Title(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	if r := []rune(line); len(r) > 80 {
 		return strings.TrimSpace(string(r[:79])) + "…"

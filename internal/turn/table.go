@@ -22,7 +22,9 @@ var (
 // reached by some case, and each pair that is not listed is refused.
 var table = map[Phase]map[Kind]rule{
 	Unborn: {
-		KindBegin: to(Idle),
+		KindBegin:   to(Idle),
+		KindClose:   to(Closed),
+		KindSuspend: to(Closed),
 	},
 	Idle: {
 		KindResume:           to(anyActive...),
