@@ -4,6 +4,9 @@ import { approveAll, CopilotClient, defineTool, RuntimeConnection, ToolSet } fro
 
 const desk = process.env.CONFORMANCE_URL;
 
+/** The steps that need no open session. */
+const sessionless = ["create", "resume", "wait_gate", "open_gate", "wait_model", "release_model", "park"];
+
 /** One client of a case: its connection, its session, and what it was told. */
 class Seat {
   events = [];
@@ -73,6 +76,7 @@ class Player {
   async step(step) {
     const seat = this.seats.get(step.client);
     const session = seat?.session;
+    if (!session && !sessionless.includes(step.do)) throw new Error(`client ${step.client} has no session`);
     switch (step.do) {
       case "create": {
         const { client, saw } = this.connect(step.client);
