@@ -194,11 +194,8 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		var def struct {
-			Type       string
-			Properties map[string]json.RawMessage
-		}
-		if err := json.Unmarshal(c.Definition(), &def); err != nil || def.Type != "object" || def.Properties == nil {
+		var def map[string]any
+		if err := json.Unmarshal(c.Definition(), &def); err != nil || def["type"] != "object" || def["properties"] == nil {
 			t.Fatalf("definition %s: %v", c.Definition(), err)
 		}
 		if _, err := Compile(Tool{Name: name, Parameters: c.Definition()}); err != nil {

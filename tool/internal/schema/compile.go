@@ -64,6 +64,19 @@ func dialectOf(doc *Value) (dialect, error) {
 	return d, nil
 }
 
+// knows reports whether the dialect has the keyword. What it does not have is an
+// annotation, whatever it holds.
+func (d dialect) knows(key string) bool {
+	switch key {
+	case "prefixItems":
+		return d.prefixItems
+	case "unevaluatedItems", "unevaluatedProperties", "dependentRequired", "dependentSchemas",
+		"minContains", "maxContains", "$dynamicRef", "$recursiveRef":
+		return d.modern
+	}
+	return true
+}
+
 // Compile compiles a schema: the text of a JSON object or a boolean.
 func Compile(text string, opt Options) (*Schema, error) {
 	doc, err := parse(text, maxSchemaDepth)
@@ -143,7 +156,7 @@ func (c *compiler) scan(v *Value, path string, in *resource) error {
 	for i := range v.Members {
 		m := &v.Members[i]
 		shape, ok := applicators[m.Name]
-		if !ok {
+		if !ok || !c.dialect.knows(m.Name) {
 			continue
 		}
 		if err := c.scanKeyword(v, m, shape, path+"/"+m.Name, in); err != nil {
@@ -265,32 +278,21 @@ func (c *compiler) compile(v *Value) (*node, error) {
 		n.never = !v.Bool
 		return n, nil
 	}
-	if c.dialect.refAlone && v.Get("$ref") != nil {
-		if err := c.definitions(v); err != nil {
-			return nil, err
-		}
-		return n, c.reference(n, v, "$ref", v.Get("$ref"))
-	}
 	for i := range v.Members {
 		m := &v.Members[i]
+		if !c.dialect.knows(m.Name) {
+			continue
+		}
 		if err := c.keyword(n, v, m.Name, &m.Value); err != nil {
 			return nil, err
 		}
 	}
+	if c.dialect.refAlone && n.ref != nil {
+		// What stands beside the reference had to be sound, and is ignored.
+		*n = node{in: n.in, ref: n.ref}
+	}
 	c.finish(n, v)
 	return n, nil
-}
-
-// definitions compiles what stands beside a lone $ref: it has to be sound too.
-func (c *compiler) definitions(v *Value) error {
-	for _, key := range [...]string{"definitions", "$defs"} {
-		if d := v.Get(key); d != nil {
-			if _, err := c.dictionary(d); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (c *compiler) list(v *Value) ([]*node, error) {

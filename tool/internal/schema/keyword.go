@@ -7,9 +7,6 @@ func (c *compiler) keyword(n *node, v *Value, key string, val *Value) (err error
 	case "$ref":
 		return c.reference(n, v, key, val)
 	case "$dynamicRef", "$recursiveRef":
-		if !c.dialect.modern {
-			return nil
-		}
 		return c.dynamicReference(n, v, key, val)
 	case "$defs", "definitions":
 		_, err = c.dictionary(val)
@@ -193,10 +190,7 @@ func (c *compiler) array(n *node, v *Value, key string, val *Value) (ok bool, er
 		if len(val.Items) == 0 {
 			return true, c.fault(v, key, "must not be empty")
 		}
-		var nodes []*node
-		if nodes, err = c.list(val); err == nil && c.dialect.prefixItems {
-			a.prefix = nodes
-		}
+		a.prefix, err = c.list(val)
 	case "additionalItems":
 		var rest *node
 		rest, err = c.compile(val)
@@ -206,15 +200,11 @@ func (c *compiler) array(n *node, v *Value, key string, val *Value) (ok bool, er
 	case "contains":
 		a.contains, err = c.compile(val)
 	case "minContains", "maxContains":
-		var k int
-		if k, err = c.count(v, key, val); err != nil || !c.dialect.modern {
-			return true, err
+		to := &a.minContains
+		if key == "maxContains" {
+			to = &a.maxContains
 		}
-		if key == "minContains" {
-			a.minContains = k
-		} else {
-			a.maxContains = k
-		}
+		*to, err = c.count(v, key, val)
 	case "minItems":
 		a.min, err = c.count(v, key, val)
 	case "maxItems":
@@ -225,10 +215,7 @@ func (c *compiler) array(n *node, v *Value, key string, val *Value) (ok bool, er
 		}
 		a.unique = val.Bool
 	case "unevaluatedItems":
-		var rest *node
-		if rest, err = c.compile(val); err == nil && c.dialect.modern {
-			a.unevaluated = rest
-		}
+		a.unevaluated, err = c.compile(val)
 	}
 	return true, err
 }
@@ -240,6 +227,9 @@ func (c *compiler) items(a *arrayRules, v, val *Value) (err error) {
 	}
 	if !c.dialect.tupleItems {
 		return c.fault(v, "items", "must be one schema; Draft 2020-12 writes the schemas of single items as prefixItems")
+	}
+	if len(val.Items) == 0 {
+		return c.fault(v, "items", "must not be an empty array")
 	}
 	a.prefix, err = c.list(val)
 	return err
@@ -269,10 +259,7 @@ func (c *compiler) object(n *node, v *Value, key string, val *Value) (err error)
 	case "additionalProperties":
 		o.additional, err = c.compile(val)
 	case "unevaluatedProperties":
-		var rest *node
-		if rest, err = c.compile(val); err == nil && c.dialect.modern {
-			o.unevaluated = rest
-		}
+		o.unevaluated, err = c.compile(val)
 	case "propertyNames":
 		o.nameRule, err = c.compile(val)
 	case "required":
@@ -332,10 +319,7 @@ func (c *compiler) dependencies(o *objectRules, v *Value, key string, val *Value
 	if val.Kind != Object {
 		return c.fault(v, key, "must be an object, not %s", describe(val))
 	}
-	active := c.dialect.modern
-	if key == "dependencies" {
-		active = c.dialect.needs
-	}
+	active := key != "dependencies" || c.dialect.needs
 	for i := range val.Members {
 		m := &val.Members[i]
 		if key == "dependentRequired" || key == "dependencies" && m.Value.Kind == Array {
