@@ -1,0 +1,312 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/transom-run/transom/model"
+)
+
+const (
+	maxErrorBody    = 64 << 10 // bytes read of an error's body
+	maxErrorMessage = 600      // bytes of a server's message that are shown
+)
+
+// secretsOf lists what must not appear in an error: keys, passwords, and the
+// values of headers that may be keys.
+func secretsOf(cfg *Config, base *url.URL) []string {
+	var out []string
+	add := func(s string) {
+		if len(s) >= 4 {
+			out = append(out, s)
+		}
+	}
+	add(cfg.APIKey)
+	add(cfg.BearerToken)
+	if base.User != nil {
+		password, _ := base.User.Password()
+		add(password)
+	}
+	for _, values := range base.Query() {
+		for _, v := range values {
+			if len(v) >= 12 {
+				add(v)
+			}
+		}
+	}
+	for _, v := range cfg.Headers {
+		if len(v) >= 12 {
+			add(v)
+			if _, token, ok := strings.Cut(v, " "); ok && len(token) >= 12 {
+				add(token)
+			}
+		}
+	}
+	return out
+}
+
+// keyShapes are keys by their look: a server may quote one that is not ours.
+var keyShapes = regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_*-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{20,}|(?i:bearer) [A-Za-z0-9._~+/=-]{12,}`)
+
+// clean makes a server's text fit to be shown.
+func (p *Provider) clean(s string) string {
+	for _, secret := range p.secrets {
+		s = strings.ReplaceAll(s, secret, "[redacted]")
+	}
+	s = keyShapes.ReplaceAllString(s, "[redacted]")
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+	if len(s) > maxErrorMessage {
+		n := maxErrorMessage
+		for !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n] + "…"
+	}
+	return s
+}
+
+func (p *Provider) newError(kind model.ErrorKind, format string, args ...any) *model.Error {
+	return &model.Error{Kind: kind, Endpoint: p.shown, Msg: fmt.Sprintf(format, args...)}
+}
+
+// transportError is for a request that got no answer, or a broken one.
+func (p *Provider) transportError(parent, ctx context.Context, err error) *model.Error {
+	if cause := parent.Err(); cause != nil {
+		e := p.newError(model.Query, "The request to %s was cancelled.", p.shown)
+		e.Err = cause
+		return e
+	}
+	e := p.newError(model.Query, "")
+	e.Err, e.Retryable = err, true
+	cause := context.Cause(ctx)
+	switch {
+	case cause == errHeaderTimeout:
+		e.Err = cause
+		e.Msg = fmt.Sprintf("The model endpoint %s did not begin to answer within %s. Check that it is up and can serve the model.", p.shown, p.cfg.HeaderTimeout)
+	case cause == errIdleTimeout:
+		e.Err = cause
+		e.Msg = fmt.Sprintf("The model endpoint %s sent nothing for %s in the middle of its answer.", p.shown, p.cfg.IdleTimeout)
+	case errors.Is(err, errTooLarge), errors.Is(err, errLineTooLong):
+		e.Retryable = false
+		e.Msg = fmt.Sprintf("The answer of the model endpoint %s is longer than the limit of %d bytes.", p.shown, p.cfg.MaxResponse)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Msg = fmt.Sprintf("The model endpoint %s ended its answer in the middle.", p.shown)
+	default:
+		var ue *url.Error // it holds the URL, with whatever stands in its query
+		if errors.As(err, &ue) {
+			err = ue.Err
+			e.Err = err
+		}
+		e.Msg = fmt.Sprintf("The model endpoint %s cannot be reached: %s. Check the base URL and that the server is running.", p.shown, p.clean(err.Error()))
+	}
+	return e
+}
+
+// statusError is for an answer with an error status.
+func (p *Provider) statusError(resp *http.Response, r io.Reader) *model.Error {
+	body, _ := io.ReadAll(io.LimitReader(r, maxErrorBody))
+	said := parseError(body)
+	kind, again := model.Classify(resp.StatusCode, said.code, said.message)
+	e := p.failure(resp.StatusCode, kind, again, said)
+	e.RetryAfter = retryAfter(resp.Header, time.Now())
+	return e
+}
+
+// failure words an error of a server.
+func (p *Provider) failure(status int, kind model.ErrorKind, again bool, said saidError) *model.Error {
+	e := &model.Error{Kind: kind, Status: status, Code: p.clean(said.code), Endpoint: p.shown, Retryable: again}
+	because := ""
+	if said.message != "" {
+		because = ": " + strings.TrimRight(p.clean(said.message), ".")
+	}
+	on := fmt.Sprintf("(HTTP %d)%s.", status, because)
+	if status == 0 {
+		on = "in its answer" + because + "."
+	}
+	switch {
+	case kind == model.Authentication && status == 403:
+		e.Msg = fmt.Sprintf("The model endpoint %s denied access %s Check that the key may use this model: %s.", p.shown, on, p.cfg.Credentials)
+	case kind == model.Authentication:
+		e.Msg = fmt.Sprintf("Authentication failed with the model endpoint %s %s Check the API key: %s.", p.shown, on, p.cfg.Credentials)
+	case kind == model.Quota:
+		e.Msg = fmt.Sprintf("The quota at the model endpoint %s is used up %s Check plan and billing there.", p.shown, on)
+	case kind == model.RateLimit:
+		e.Msg = fmt.Sprintf("The model endpoint %s limits the rate of requests %s", p.shown, on)
+	case kind == model.ContextLimit:
+		e.Msg = fmt.Sprintf("The conversation is too long for the model at %s %s Clear or compact it, or choose a model with a larger context window.", p.shown, on)
+	case status == 404:
+		e.Msg = fmt.Sprintf("The model endpoint %s was not found, or does not know the model %s Check the base URL and the model name.", p.shown, on)
+	case again:
+		e.Msg = fmt.Sprintf("The model endpoint %s failed %s", p.shown, on)
+	default:
+		e.Msg = fmt.Sprintf("The model endpoint %s refused the request %s", p.shown, on)
+	}
+	return e
+}
+
+// errorInBody is for an error inside an answer with status 200.
+func (p *Provider) errorInBody(raw, whole []byte) *model.Error {
+	said := parseError(whole)
+	if raw != nil {
+		said = parseErrorValue(raw)
+	}
+	kind, again := model.Classify(said.status, said.code, said.message)
+	switch {
+	case said.status != 0:
+	case said.code == "rate_limit_exceeded" || said.kind == "rate_limit_error":
+		kind, again = model.RateLimit, true
+	case kind == model.Query:
+		// Unless it blames the request, the server broke while it answered.
+		again = said.kind != "invalid_request_error"
+	}
+	return p.failure(said.status, kind, again, said)
+}
+
+// notJSON is for an answer that cannot be read.
+func (p *Provider) notJSON(data []byte) *model.Error {
+	e := p.newError(model.Query, "The model endpoint %s sent an answer that is not JSON: %q.", p.shown, p.clean(string(data[:min(len(data), 120)])))
+	if len(data) == 0 {
+		e.Msg = fmt.Sprintf("The model endpoint %s sent an empty answer.", p.shown)
+	}
+	e.Retryable = true
+	return e
+}
+
+func (p *Provider) notTheWire(what string) *model.Error {
+	return p.newError(model.Query, "The model endpoint %s answered with %s. Check the base URL: what serves chat completions mostly ends in /v1.", p.shown, what)
+}
+
+// emptyAnswer is for an answer without text and calls. Most are a hiccup of the
+// server, and worth one more attempt; where the reason given rules that out they
+// are not.
+func (p *Provider) emptyAnswer(finish string, reasoned bool) *model.Error {
+	e := p.newError(model.Query, "The model at %s sent an empty answer.", p.shown)
+	e.Code, e.Retryable = model.CodeEmptyAnswer, true
+	switch finish {
+	case "content_filter":
+		e.Retryable = false
+		e.Msg = fmt.Sprintf("The provider's content filter withheld the answer of the model at %s. Word the prompt differently.", p.shown)
+	case "length":
+		e.Retryable = false
+		e.Msg = fmt.Sprintf("The model at %s reached its output limit before it wrote anything. Raise the server's limit on output tokens, or shorten the conversation.", p.shown)
+		if reasoned {
+			e.Msg = fmt.Sprintf("The model at %s used up its output limit on reasoning. Raise the server's limit on output tokens, or lower the reasoning effort.", p.shown)
+		}
+	}
+	return e
+}
+
+// saidError is what a server says about an error.
+type saidError struct {
+	status              int
+	code, kind, message string
+}
+
+// parseError reads the bodies that servers send: {"error":{…}}, {"error":"…"},
+// {"message":…}, {"detail":…}, a list of one of these, or plain text.
+func parseError(body []byte) saidError {
+	var top struct {
+		Error   json.RawMessage `json:"error"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+		Code    any             `json:"code"`
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		return parseError(list[0])
+	}
+	if json.Unmarshal(body, &top) != nil {
+		text := string(body)
+		if strings.Contains(text, "<html") || strings.Contains(text, "<!DOCTYPE") {
+			return saidError{}
+		}
+		return saidError{message: text}
+	}
+	switch {
+	case len(top.Error) > 0 && string(top.Error) != "null":
+		return parseErrorValue(top.Error)
+	case len(top.Message) > 0:
+		said := parseErrorValue(top.Message)
+		said.code = textOf(top.Code)
+		return said
+	case len(top.Detail) > 0:
+		return parseErrorValue(top.Detail)
+	}
+	return saidError{message: string(body)}
+}
+
+func parseErrorValue(raw []byte) saidError {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return saidError{message: text}
+	}
+	var obj struct {
+		Message any `json:"message"`
+		Code    any `json:"code"`
+		Type    any `json:"type"`
+		Status  any `json:"status"`
+	}
+	if json.Unmarshal(raw, &obj) != nil || obj.Message == nil {
+		return saidError{message: string(raw)}
+	}
+	said := saidError{message: textOf(obj.Message), code: textOf(obj.Code), kind: textOf(obj.Type)}
+	for _, v := range []any{obj.Code, obj.Status} {
+		if n, ok := v.(float64); ok && n >= 400 && n < 600 {
+			said.status = int(n)
+		}
+	}
+	if said.code == "" {
+		said.code = said.kind
+	}
+	return said
+}
+
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		data, _ := json.Marshal(v)
+		return string(data)
+	}
+}
+
+// maxHeaderWait is the longest wait that is read from a header; it is far beyond
+// what any policy accepts.
+const maxHeaderWait = 30 * 24 * time.Hour
+
+// retryAfter reads retry-after-ms and retry-after: seconds or a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return clampWait(ms * float64(time.Millisecond))
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
+		return clampWait(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return clampWait(float64(at.Sub(now)))
+	}
+	return 0
+}
+
+func clampWait(ns float64) time.Duration {
+	if !(ns < float64(maxHeaderWait)) { // also NaN
+		return maxHeaderWait
+	}
+	return time.Duration(ns)
+}
