@@ -66,7 +66,7 @@ type Tool struct {
 	Handler Handler
 }
 
-// Handler runs one call. An error is shown to the user in full and to the model
+// Handler runs one call. An error is shown to people (up to [MaxDetail]) and to the model
 // as a bare failure; a failure that the model should read is a [Result] of type
 // [Failure]. The context ends when the turn is aborted or the timeout is over.
 type Handler func(ctx context.Context, call Call) (Result, error)
