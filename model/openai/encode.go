@@ -188,6 +188,14 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// plainByte tells the bytes that stand for themselves.
+var plainByte = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 const hex = "0123456789abcdef"
 
 // appendEscaped escapes what JSON requires and nothing else; bytes that are not
@@ -195,11 +203,13 @@ const hex = "0123456789abcdef"
 func appendEscaped(b []byte, s string) []byte {
 	from := 0
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		for i < len(s) && plainByte[s[i]] {
 			i++
-			continue
 		}
+		if i == len(s) {
+			break
+		}
+		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r != utf8.RuneError || n != 1 {
