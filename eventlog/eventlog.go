@@ -150,7 +150,7 @@ type Hold interface {
 // HeldError says that another holder has the pen of a session.
 type HeldError struct {
 	SessionID string
-	PID       int // of the process that has it; this process's own where another runtime in it does
+	PID       int // of the process that has it; this process's own where another runtime in it does; 0: not known
 }
 
 func (e *HeldError) Error() string {

@@ -2,7 +2,7 @@
 // Copilot SDKs document.
 //
 //	HOME/session-state/
-//	    .locks                    two lock bytes a session, no content
+//	    .loaded, .pens            a lock byte a session each, no content
 //	    SESSION-ID/
 //	        events.jsonl          the log: one JSON object a line
 //	        transom.checkpoint    how far it was folded, and the result; may be deleted

@@ -74,3 +74,13 @@ func open(t testing.TB, s *Store, id string) (*Log, []eventlog.Damage) {
 	t.Cleanup(func() { _ = l.Close() })
 	return l.(*Log), damage
 }
+
+func hold(t *testing.T, s *Store, id string) eventlog.Hold {
+	t.Helper()
+	h, err := s.Hold(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Release() })
+	return h
+}

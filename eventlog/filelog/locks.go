@@ -13,8 +13,13 @@ var tables = struct {
 	byFile map[fileID]*holds.Table
 }{byFile: map[fileID]*holds.Table{}}
 
-// Two lock bytes a session, far behind the end of the empty lock file: the first
-// is locked shared by every process that has the session loaded, the second
-// exclusively by the one that has the pen.
-func presenceByte(key int64) int64 { return 2 * key }
-func penByte(key int64) int64      { return 2*key + 1 }
+// Two lock files a store, empty, in which session n has the byte n: in the first
+// it is locked shared by every process that has the session loaded, in the
+// second exclusively by the one that has the pen. They are two because the
+// system's time for a lock grows with the number of locks on the file (some 20
+// ns each), and the pen, which changes hands twice a turn, should not pay for
+// thousands of sessions that are merely loaded.
+const (
+	presenceName = ".loaded"
+	penName      = ".pens"
+)

@@ -8,16 +8,16 @@ import (
 	"github.com/transom-run/transom/eventlog/internal/holds"
 )
 
-// fileID is the path of the lock file.
+// fileID is the path of the store.
 type fileID string
 
-// tableOf returns the table of a store. This system has no record locks: the
+// tableOf returns the table of the store in a directory. This system has no record locks: the
 // table sees the holders of this process only, and two processes must not share
 // a home.
-func tableOf(path string) (*holds.Table, error) {
+func tableOf(dir string) (*holds.Table, error) {
 	tables.mu.Lock()
 	defer tables.mu.Unlock()
-	id := fileID(filepath.Clean(path))
+	id := fileID(filepath.Clean(dir))
 	if tables.byFile[id] == nil {
 		tables.byFile[id] = holds.New(nil)
 	}

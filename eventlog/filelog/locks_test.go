@@ -123,16 +123,6 @@ func (p *process) kill() {
 	}
 }
 
-func hold(t *testing.T, s *Store, id string) eventlog.Hold {
-	t.Helper()
-	h, err := s.Hold(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Release() })
-	return h
-}
-
 func wantOthers(t *testing.T, h eventlog.Hold, want bool) {
 	t.Helper()
 	if got, err := h.Others(); err != nil || got != want {
@@ -273,10 +263,12 @@ func TestLockFile(t *testing.T) {
 	home := t.TempDir()
 	s := newStore(t, home)
 	h := hold(t, s, "s")
-	path := filepath.Join(home, "session-state", lockName)
-	fi, err := os.Lstat(path)
-	if err != nil || fi.Mode().Perm() != 0o600 || fi.Size() != 0 {
-		t.Fatalf("lock file: %v, %v", fi, err)
+	path := filepath.Join(home, "session-state", penName)
+	for _, path := range []string{path, filepath.Join(filepath.Dir(path), presenceName)} {
+		fi, err := os.Lstat(path)
+		if err != nil || fi.Mode() != 0o600 || fi.Size() != 0 {
+			t.Fatalf("lock file: %v, %v", fi, err)
+		}
 	}
 	// Reached by another path it is the same file.
 	link := filepath.Join(t.TempDir(), "home")

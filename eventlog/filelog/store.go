@@ -18,10 +18,7 @@ import (
 	"github.com/transom-run/transom/eventlog"
 )
 
-const (
-	logName  = "events.jsonl"
-	lockName = ".locks"
-)
+const logName = "events.jsonl"
 
 // Config says where and how a Store keeps its logs.
 type Config struct {
@@ -265,7 +262,7 @@ func (s *Store) Hold(id string) (eventlog.Hold, error) {
 	if err := s.fs.mkdirAll(s.root); err != nil {
 		return nil, s.wrap("hold", id, err)
 	}
-	table, err := tableOf(filepath.Join(s.root, lockName))
+	table, err := tableOf(s.root)
 	if err != nil {
 		return nil, s.wrap("hold", id, err)
 	}

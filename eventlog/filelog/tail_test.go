@@ -243,6 +243,34 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// TestEndlessLine: a line that is longer than any record may be is passed over
+// and not taken into memory. (It is a hole in the file, and costs no disk.)
+func TestEndlessLine(t *testing.T) {
+	s := newStore(t, t.TempDir())
+	path := put(t, s, "s", one+"\n")
+	if err := os.Truncate(path, maxRecord+1000); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("\n" + two + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, damage := open(t, s, "s")
+	if damage != nil {
+		t.Errorf("damage %v", damage)
+	}
+	lines, damage := readBoth(t, l, 0)
+	if !cmp.Equal(lines, []string{one, two}) || len(damage) != 1 || damage[0].Line != 2 || !strings.Contains(damage[0].Reason, "1024 MiB") {
+		t.Errorf("records %q, damage %v", lines, damage)
+	}
+}
+
 // FuzzOpen: whatever stands in a log, it can be opened, read and appended to,
 // what was read stays, and nothing panics.
 func FuzzOpen(f *testing.F) {

@@ -3,7 +3,7 @@
 // operating system about the others.
 //
 //	Hold ─┐
-//	Hold ─┼─▶ Table ──▶ OS (two lock bytes a session; nil: no other process)
+//	Hold ─┼─▶ Table ──▶ OS (two locks a session; nil: no other process)
 //	Hold ─┘
 //
 // The account is needed because the operating system's record locks belong to
