@@ -25,6 +25,7 @@ type Runtime struct {
 	cfg   Config
 	store eventlog.Store
 	owns  bool // the store was made here
+	keys  secrets
 
 	mu       sync.Mutex
 	sessions map[string]*slot
@@ -117,17 +118,21 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	hold, others, err := r.hold(cfg.ID)
+	if err != nil {
+		r.free(cfg.ID, sl, nil)
+		return nil, wrap(op, cfg.ID, err)
+	}
 	log, err := r.store.Create(ctx, cfg.ID)
 	if err != nil {
+		hold.Release()
 		r.free(cfg.ID, sl, nil)
 		return nil, wrap(op, cfg.ID, err)
 	}
+	r.keys.provider(cfg.Provider)
+	r.keys.add(cfg.GitHubToken)
 	models := newModels(r.cfg, cfg.Provider, cfg.Custom, cfg.GitHubToken)
-	sess, others, err := r.load(cfg.ID, log, turn.State{}, models)
-	if err != nil {
-		r.free(cfg.ID, sl, nil)
-		return nil, wrap(op, cfg.ID, err)
-	}
+	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(cfg.Model), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
@@ -178,10 +183,18 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 	}
 }
 
-// reload loads a stored session and resumes it.
+// reload loads a stored session and resumes it. The pen is taken before the log
+// is read, so that nobody writes meanwhile; the session gives it back once it has
+// nothing more to do.
 func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, cfg ResumeConfig) error {
-	log, damages, err := r.store.Open(ctx, id)
+	hold, others, err := r.hold(id)
 	if err != nil {
+		r.free(id, sl, nil)
+		return err
+	}
+	state, log, damages, err := r.read(ctx, id, hold)
+	if err != nil {
+		hold.Release()
 		r.free(id, sl, nil)
 		return err
 	}
@@ -190,20 +203,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 		token = *cfg.GitHubToken
 	}
 	models := newModels(r.cfg, cfg.Provider, cfg.Custom, token)
-	state, unread, err := session.Load(log)
-	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no session.start record that can be read: its file is damaged at the beginning", id)}
-	}
-	if err != nil {
-		log.Close()
-		r.free(id, sl, nil)
-		return err
-	}
-	sess, others, err := r.load(id, log, state, models)
-	if err != nil {
-		r.free(id, sl, nil)
-		return err
-	}
+	sess := r.load(id, log, hold, state, models)
 	h.others = others
 	if err := h.resume(ctx, sess, cfg, h.events.sub); err != nil {
 		sess.Post(turn.Suspend{}, nil, nil)
@@ -212,28 +212,51 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 		return err
 	}
 	r.fill(id, sl, sess)
-	h.warnDamage(append(damages, unread...))
+	h.warnDamage(damages)
 	return nil
 }
 
-// load starts a session's actor.
-func (r *Runtime) load(id string, log eventlog.Log, state turn.State, models *models) (*loaded, bool, error) {
+// hold marks a session as loaded here, and says whether others have it too.
+func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
 	hold, err := r.store.Hold(id)
 	if err != nil {
-		log.Close()
 		return nil, false, err
 	}
 	others, err := hold.Others()
 	if err != nil {
 		hold.Release()
-		log.Close()
 		return nil, false, err
 	}
+	return hold, others, nil
+}
+
+// read folds a stored log while the pen is held.
+func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn.State, eventlog.Log, []eventlog.Damage, error) {
+	if err := hold.TakePen(); err != nil {
+		return turn.State{}, nil, nil, err
+	}
+	log, damages, err := r.store.Open(ctx, id)
+	if err != nil {
+		return turn.State{}, nil, nil, err
+	}
+	state, unread, err := session.Load(log)
+	if err == nil && state.SessionID == "" {
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no session.start record that can be read: its file is damaged at the beginning", id)}
+	}
+	if err != nil {
+		log.Close()
+		return turn.State{}, nil, nil, err
+	}
+	return state, log, append(damages, unread...), nil
+}
+
+// load starts a session's actor, which owns the log and the hold from here on.
+func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state turn.State, models *models) *loaded {
 	var begun time.Time
 	s := &loaded{models: models}
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, State: state, Model: models.provider, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -241,7 +264,7 @@ func (r *Runtime) load(id string, log eventlog.Log, state turn.State, models *mo
 			r.tell(Lifecycle{Type: "session.updated", SessionID: id, Started: begun, Modified: at})
 		},
 	})
-	return s, others, nil
+	return s
 }
 
 // dir is the working directory of a session.

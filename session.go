@@ -94,6 +94,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 		dir := h.rt.dir(*cfg.Dir)
 		in.Dir = &dir
 	}
+	h.rt.keys.provider(cfg.Provider)
+	if cfg.GitHubToken != nil {
+		h.rt.keys.add(*cfg.GitHubToken)
+	}
 	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil {
 		s.models.replace(cfg.Provider, cfg.Custom, cfg.GitHubToken)
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	// Hold is the caller's mark on the session; the session releases it at its
 	// end. nil: there is no other process to settle with.
 	Hold eventlog.Hold
+	// Pen: the caller has taken the pen already.
+	Pen bool
 	// State is the fold of the log so far.
 	State turn.State
 	// Model resolves the provider of a request just before it is made, and may
@@ -100,7 +102,7 @@ func Start(cfg Config) *Session {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
-	s.real = cfg.Log.End() > 0
+	s.real, s.pen = cfg.Log.End() > 0, cfg.Pen
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.publishView()
 	go s.run()
