@@ -104,3 +104,17 @@ func (s *Stored) head(e *event.Event) {
 		}
 	}
 }
+
+// LastSessionID names the session that was worked on last; "" where there is
+// none.
+func (r *Runtime) LastSessionID(ctx context.Context) (string, error) {
+	infos, err := r.store.List(ctx)
+	if err != nil || len(infos) == 0 {
+		return "", wrap("session.getLastId", "", err)
+	}
+	return infos[0].SessionID, nil
+}
+
+// Workspace is the directory that belongs to the session, for files beside its
+// log; "" where the store has none. It need not exist yet.
+func (h *Session) Workspace() string { return h.rt.store.Dir(h.id) }

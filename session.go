@@ -360,6 +360,7 @@ type Info struct {
 	Modified        time.Time
 	Loaded          bool // in this process
 	Processing      bool // a turn is running
+	Acting          bool // tool calls are open
 	Remote          bool
 	Clears          int
 	Messages        int // in the window
@@ -373,7 +374,9 @@ type PendingPermission struct {
 	RequestID  string
 	ToolCallID string
 	ToolName   string
-	Arguments  json.RawMessage
+	// Description is the tool's; "" where it is not declared at the moment.
+	Description string
+	Arguments   json.RawMessage
 }
 
 // Pending is a message that waits.
@@ -386,7 +389,7 @@ type Pending struct {
 func describe(v *turn.State) Info {
 	i := Info{
 		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
-		Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Remote: v.Live.Settings.Remote,
+		Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Acting: v.Phase() == turn.Acting, Remote: v.Live.Settings.Remote,
 		Clears: int(v.Clears), Messages: v.Window.Len(), WindowTokens: v.Window.Tokens(),
 	}
 	if i.Title == "" {
@@ -394,7 +397,11 @@ func describe(v *turn.State) Info {
 	}
 	for _, c := range v.Loop.Calls {
 		if c.Permission != "" {
-			i.Pending = append(i.Pending, PendingPermission{c.Permission, c.ID, c.Name, c.Args})
+			p := PendingPermission{RequestID: c.Permission, ToolCallID: c.ID, ToolName: c.Name, Arguments: c.Args}
+			if offer, ok := v.Live.Offers.Lookup(c.Name); ok {
+				p.Description = offer.Description
+			}
+			i.Pending = append(i.Pending, p)
 		}
 	}
 	for _, q := range v.Steering {
