@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/jsonrpc2"
+)
+
+// conn is one client.
+type conn struct {
+	srv *Server
+	rpc *jsonrpc2.Conn
+	// peer names the other side in the log.
+	peer string
+
+	// of the reader alone
+	open     bool // no token is asked for, or a good one was given
+	failures int  // connect requests with a bad token
+
+	mu     sync.Mutex
+	lanes  map[string]*lane // by session id
+	ended  bool             // attachments are dropped; none is added any more
+	serial int              // of handles of event interests
+
+	pumps sync.WaitGroup
+}
+
+func newConn(s *Server, rwc io.ReadWriteCloser) *conn {
+	c := &conn{srv: s, lanes: map[string]*lane{}, open: s.cfg.Token == "", peer: "stdio"}
+	if nc, ok := rwc.(net.Conn); ok && nc.RemoteAddr() != nil {
+		c.peer = nc.RemoteAddr().String()
+	}
+	c.rpc = jsonrpc2.New(rwc, jsonrpc2.Config{
+		Handler: jsonrpc2.HandlerFunc(c.admit), MaxQueueBytes: s.cfg.MaxQueueBytes,
+		Report: func(err error) { s.cfg.Logger.Warn("protocol fault", "peer", c.peer, "error", err) },
+	})
+	return c
+}
+
+// handshakeTime is how long a connection may stay open without a good connect
+// where a token is asked for.
+const handshakeTime = 30 * time.Second
+
+// serve runs the connection to its end.
+func (c *conn) serve(ctx context.Context) error {
+	news := newLifecycle(c)
+	stop := c.srv.cfg.Runtime.Watch(news.add)
+	defer stop()
+	c.pumps.Go(news.run)
+	defer context.AfterFunc(c.rpc.Context(), c.drop)()
+	err := c.rpc.Serve(ctx)
+	c.drop()
+	c.pumps.Wait()
+	return err
+}
+
+// admit takes one message, on the reader: it must not block.
+func (c *conn) admit(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder) {
+	name := r.Request().Method
+	if !c.open && name != "connect" {
+		r.Reply(nil, &jsonrpc2.Error{
+			Code: codeAuthenticationRequired, Message: "AUTHENTICATION_REQUIRED: send connect with the server's token first",
+			Data: errorData{Kind: string(transom.KindUnauthenticated), Op: name},
+		})
+		return
+	}
+	h, ok := methods[name]
+	if !ok {
+		r.Reply(nil, refuse(name))
+		return
+	}
+	h(c, r)
+}
+
+// drop lets go of every attachment, as a lost client does.
+func (c *conn) drop() {
+	c.mu.Lock()
+	c.ended = true
+	var lost []*attachment
+	for _, l := range c.lanes {
+		if l.att != nil {
+			lost = append(lost, l.att)
+			l.att = nil
+		}
+	}
+	c.mu.Unlock()
+	for _, a := range lost {
+		a.sess.Drop()
+	}
+}

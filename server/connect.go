@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/jsonrpc2"
+)
+
+const (
+	// maxFailures is how many bad tokens a connection may give before it is
+	// closed, and failureDelay how long the answer to each is held back. Nobody
+	// else waits for it.
+	maxFailures  = 5
+	failureDelay = 100 * time.Millisecond
+)
+
+type connectParams struct {
+	Token string `json:"token"`
+}
+
+type connectResult struct {
+	OK              bool   `json:"ok"`
+	ProtocolVersion int    `json:"protocolVersion"`
+	Version         string `json:"version"`
+}
+
+// connect opens the connection. Where the server has a token the client must give
+// it here; a client that guesses is slowed down, logged and closed.
+func connect(c *conn, r *jsonrpc2.Responder) {
+	p := new(connectParams)
+	err := decode(r.Request(), p)
+	if err == nil && c.srv.cfg.Token != "" && !c.srv.authorized(p.Token) {
+		c.rejected(r)
+		return
+	}
+	if err != nil {
+		r.Reply(nil, err)
+		return
+	}
+	c.open = true
+	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
+}
+
+// rejected answers a connect with a bad token.
+func (c *conn) rejected(r *jsonrpc2.Responder) {
+	c.failures++
+	last := c.failures >= maxFailures
+	c.srv.cfg.Logger.Warn("client rejected: wrong or missing token", "peer", c.peer, "attempt", c.failures)
+	r.Go(func(ctx context.Context) (any, error) {
+		pause := time.NewTimer(failureDelay)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		r.ReplyThen(nil, &jsonrpc2.Error{
+			Code:    codeAuthenticationFailed,
+			Message: "AUTHENTICATION_FAILED: the token is missing or wrong; give the one that the server was started with (COPILOT_CONNECTION_TOKEN)",
+			Data:    errorData{Kind: string(transom.KindUnauthenticated), Op: "connect"},
+		}, func() {
+			if last {
+				c.rpc.Close()
+			}
+		})
+		return nil, nil
+	})
+}
+
+type pingParams struct {
+	Message string `json:"message"`
+}
+
+type pingResult struct {
+	Message         string `json:"message"`
+	Timestamp       string `json:"timestamp"`
+	ProtocolVersion int    `json:"protocolVersion"`
+}
+
+func ping(_ *conn, p *pingParams) (any, error) {
+	answer := "pong"
+	if p.Message != "" {
+		answer = "pong: " + p.Message
+	}
+	return pingResult{answer, wireTime(time.Now()), ProtocolVersion}, nil
+}
+
+type noParams struct{}
+
+type statusResult struct {
+	Version         string `json:"version"`
+	ProtocolVersion int    `json:"protocolVersion"`
+}
+
+func status(*conn, *noParams) (any, error) {
+	return statusResult{transom.Version, ProtocolVersion}, nil
+}
+
+// shutdown takes the sessions out of the process and says that it may end. It is
+// answered once everything is written.
+func shutdown(c *conn, r *jsonrpc2.Responder) {
+	r.Go(func(context.Context) (any, error) {
+		err := c.srv.closeRuntime()
+		if err != nil {
+			c.srv.cfg.Logger.Warn("the sessions could not all be closed in time", "error", err)
+		}
+		r.ReplyThen(nil, nil, func() { c.srv.stopOnce.Do(func() { close(c.srv.stopped) }) })
+		return nil, nil
+	})
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"sync"
+
+	"github.com/transom-run/transom"
+)
+
+// lane keeps what a client asks of one session in order. Most requests only post
+// something and leave at once; one that opens or closes the session holds the
+// lane, and what comes meanwhile waits behind it.
+//
+// The fields are guarded by conn.mu.
+type lane struct {
+	c     *conn
+	id    string
+	busy  bool               // somebody is in the lane
+	queue []func(*lane) bool // who waits
+	att   *attachment        // nil: not attached through this connection
+}
+
+// attachment is a session as one connection sees it.
+type attachment struct {
+	sess *transom.Session
+	// gate is held by the pump while it sends, and by a resume that must answer
+	// before its events are sent.
+	gate chan struct{}
+	// delivered is closed when the pump has sent the last event.
+	delivered chan struct{}
+	// reads counts requests that read the session outside the lane; a destroy
+	// waits for them.
+	reads sync.WaitGroup
+
+	// guarded by conn.mu
+	interests map[string]string // event types by handle
+}
+
+// enter runs f in the lane of a session, now or once those before it are through.
+// f returns true to keep the lane: then leave must be called, from anywhere.
+func (c *conn) enter(id string, f func(l *lane) (held bool)) {
+	c.mu.Lock()
+	l := c.lanes[id]
+	if l == nil {
+		l = &lane{c: c, id: id}
+		c.lanes[id] = l
+	}
+	if l.busy {
+		l.queue = append(l.queue, f)
+		c.mu.Unlock()
+		return
+	}
+	l.busy = true
+	c.mu.Unlock()
+	if !l.run(f) {
+		l.leave()
+	}
+}
+
+// run calls f; a panic gives the lane back on its way up.
+func (l *lane) run(f func(*lane) bool) (held bool) {
+	done := false
+	defer func() {
+		if !done {
+			l.leave()
+		}
+	}()
+	held = f(l)
+	done = true
+	return held
+}
+
+// leave lets the next one in. A lane that nobody uses is forgotten.
+func (l *lane) leave() {
+	for {
+		l.c.mu.Lock()
+		if len(l.queue) == 0 {
+			l.busy, l.queue = false, nil
+			if l.att == nil {
+				delete(l.c.lanes, l.id)
+			}
+			l.c.mu.Unlock()
+			return
+		}
+		f := l.queue[0]
+		l.queue = l.queue[1:]
+		l.c.mu.Unlock()
+		if l.run(f) {
+			return
+		}
+	}
+}
+
+// attached returns the lane's attachment; nil where there is none.
+func (l *lane) attached() *attachment {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	return l.att
+}
+
+// attach ties a session to the lane. Where the connection has ended meanwhile the
+// session is dropped; what is returned still answers.
+func (l *lane) attach(s *transom.Session) *attachment {
+	a := &attachment{sess: s, gate: make(chan struct{}, 1), delivered: make(chan struct{})}
+	l.c.mu.Lock()
+	ended := l.c.ended
+	if !ended {
+		l.att = a
+	}
+	l.c.mu.Unlock()
+	if ended {
+		s.Drop()
+	}
+	return a
+}
+
+// forget takes an attachment out of the lane once its session is gone.
+func (l *lane) forget(a *attachment) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	if l.att != a {
+		return
+	}
+	l.att = nil
+	if !l.busy {
+		delete(l.c.lanes, l.id)
+	}
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+
+	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/jsonrpc2"
+)
+
+// handler takes a request on the reader. It must not block, and sees to it that
+// the request is answered once.
+type handler func(c *conn, r *jsonrpc2.Responder)
+
+// methods is every method that is served. How each is admitted is said by the
+// function that wraps it:
+//
+//   - plain: on the reader, answered at once
+//   - aside: on a goroutine of its own, in no order
+//   - posted: handed to an attached session in the order of arrival; answered by
+//     the session
+//   - read: in the order of arrival, on a goroutine of its own that reads an
+//     attached session
+//   - the rest hold the session's lane: see lane.go
+var methods = map[string]handler{
+	"connect":          connect,
+	"ping":             plain(ping),
+	"status.get":       plain(status),
+	"auth.getStatus":   aside(authStatus),
+	"models.list":      aside(listModels),
+	"runtime.shutdown": shutdown,
+
+	"session.create":  createSession,
+	"session.resume":  resumeSession,
+	"session.destroy": destroySession,
+	"session.detach":  detachSession,
+	"session.delete":  deleteSession,
+
+	"session.list":          aside(listSessions),
+	"session.getMetadata":   aside(getMetadata),
+	"session.getLastId":     aside(getLastID),
+	"session.getForeground": plain(getForeground),
+	"session.setForeground": plain(setForeground),
+	"session.getMessages":   read(getMessages),
+
+	"session.send":                        posted(send),
+	"session.abort":                       posted(abort),
+	"session.history.clearContext":        posted(clearContext),
+	"session.log":                         posted(logNote),
+	"session.tools.handlePendingToolCall": posted(answerTool),
+
+	"session.permissions.handlePendingPermissionRequest": posted(answerPermission),
+	"session.permissions.pendingRequests":                posted(pendingPermissions),
+
+	"session.mode.get":         posted(getMode),
+	"session.mode.set":         posted(setMode),
+	"session.model.getCurrent": posted(currentModel),
+	"session.model.switchTo":   posted(switchModel),
+	"session.name.get":         posted(getName),
+	"session.name.set":         posted(setName),
+	"session.name.setAuto":     posted(setAutoName),
+	"session.options.update":   posted(updateOptions),
+
+	"session.eventLog.registerInterest": posted(registerInterest),
+	"session.eventLog.releaseInterest":  posted(releaseInterest),
+}
+
+// plain is a method that touches no session and is answered at once.
+func plain[P any](f func(c *conn, p *P) (any, error)) handler {
+	return func(c *conn, r *jsonrpc2.Responder) {
+		p := new(P)
+		if err := decode(r.Request(), p); err != nil {
+			r.Reply(nil, err)
+			return
+		}
+		result, err := f(c, p)
+		r.Reply(result, fail(r.Request().Method, err))
+	}
+}
+
+// aside is a method that may take its time and needs no order.
+func aside[P any](f func(ctx context.Context, c *conn, p *P) (any, error)) handler {
+	return func(c *conn, r *jsonrpc2.Responder) {
+		p := new(P)
+		if err := decode(r.Request(), p); err != nil {
+			r.Reply(nil, err)
+			return
+		}
+		r.Go(func(ctx context.Context) (any, error) {
+			result, err := f(ctx, c, p)
+			return result, fail(r.Request().Method, err)
+		})
+	}
+}
+
+// inLane decodes params that name a session and calls f in its lane.
+func inLane[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, f func(l *lane, p *P) (held bool)) {
+	p := new(P)
+	name := r.Request().Method
+	if err := decode(r.Request(), T(p)); err != nil {
+		r.Reply(nil, err)
+		return
+	}
+	id := T(p).id()
+	if id == "" {
+		r.Reply(nil, invalid(name, "Missing sessionId in "+name+" request"))
+		return
+	}
+	c.enter(id, func(l *lane) bool { return f(l, p) })
+}
+
+// call is a request for an attached session.
+type call struct {
+	*jsonrpc2.Responder
+	c    *conn
+	lane *lane
+	att  *attachment
+	sess *transom.Session
+}
+
+// op is the method's name.
+func (q *call) op() string { return q.Request().Method }
+
+// answer replies with what a command's done callback was given; result turns a
+// command's result into the method's.
+func (q *call) answer(result func(v any) any) func(any, error) {
+	return func(v any, err error) {
+		if err != nil {
+			q.Reply(nil, fail(q.op(), err))
+			return
+		}
+		q.Reply(result(v), nil)
+	}
+}
+
+// posted is a method that hands an attached session something, in order.
+func posted[P any, T aimed[P]](f func(q *call, p *P)) handler {
+	return func(c *conn, r *jsonrpc2.Responder) {
+		inLane[P, T](c, r, func(l *lane, p *P) bool {
+			a := l.attached()
+			if a == nil {
+				r.Reply(nil, notFound(r.Request().Method, l.id))
+				return false
+			}
+			f(&call{r, c, l, a, a.sess}, p)
+			return false
+		})
+	}
+}
+
+// read is a method that reads an attached session on a goroutine of its own.
+func read[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *P) (any, error)) handler {
+	return func(c *conn, r *jsonrpc2.Responder) {
+		inLane[P, T](c, r, func(l *lane, p *P) bool {
+			a := l.attached()
+			if a == nil {
+				r.Reply(nil, notFound(r.Request().Method, l.id))
+				return false
+			}
+			a.reads.Add(1)
+			r.Go(func(ctx context.Context) (any, error) {
+				defer a.reads.Done()
+				result, err := f(ctx, a.sess, p)
+				return result, fail(r.Request().Method, err)
+			})
+			return false
+		})
+	}
+}

@@ -1,0 +1,274 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/tool"
+)
+
+// fieldRule says about a known setting that is not served which of its values
+// need no warning.
+type fieldRule struct {
+	name string
+	// harmless values have no effect to miss: those listed, besides the empty
+	// ones (null, false, 0, "", [], {} and {"enabled":false}).
+	harmless []string
+	// any value is harmless: the setting describes the client, or switches
+	// something off, or shapes something that is not there.
+	any bool
+}
+
+// sessionFields are the settings of session.create and session.resume that are
+// known and not served. Unknown ones are passed over without a word.
+var sessionFields = []fieldRule{
+	{name: "additionalDirectories"},
+	{name: "agent"},
+	{name: "askUserVariant", any: true},
+	{name: "authClientIdMetadataUrl", any: true},
+	{name: "canvases"},
+	{name: "canvasProvider"},
+	{name: "capi"},
+	{name: "clientName", any: true},
+	{name: "cloud"},
+	{name: "coauthorEnabled", any: true},
+	{name: "commands"},
+	{name: "configDir"},
+	{name: "contextTier", harmless: []string{`"default"`}},
+	{name: "customAgents"},
+	{name: "customAgentsLocalOnly", any: true},
+	{name: "defaultAgent"},
+	{name: "disabledMcpServers", any: true},
+	{name: "disabledSkills", any: true},
+	{name: "embeddingCacheStorage", any: true},
+	{name: "enableCitations"},
+	{name: "enableConfigDiscovery"},
+	{name: "enableFileChangeTracking"},
+	{name: "enableFileHooks"},
+	{name: "enableGitHubTelemetryForwarding"},
+	{name: "enableHostGitOperations"},
+	{name: "enableManagedSettings"},
+	{name: "enableOnDemandInstructionDiscovery"},
+	{name: "enableSessionStore"},
+	{name: "enableSessionTelemetry", any: true},
+	{name: "enableSkills"},
+	{name: "envValueMode", any: true},
+	{name: "excludedBuiltinAgents", any: true},
+	{name: "expAssignments", any: true},
+	{name: "extensionInfo"},
+	{name: "extensionSdkPath"},
+	{name: "factories"},
+	{name: "featureFlags", any: true},
+	{name: "gitHubTokenProviderRegistrationId"},
+	{name: "githubMcpToolConfig"},
+	{name: "hooks"},
+	{name: "includeSubAgentStreamingEvents", any: true},
+	{name: "infiniteSessions"},
+	{name: "installedPlugins"},
+	{name: "instructionDirectories"},
+	{name: "isExperimentalMode", any: true},
+	{name: "largeOutput"},
+	{name: "managedSettings"},
+	{name: "manageScheduleEnabled", any: true},
+	{name: "mcpOAuthTokenStorage", any: true},
+	{name: "mcpServers"},
+	{name: "memory"},
+	{name: "modelCapabilities"},
+	{name: "models"},
+	{name: "openCanvases"},
+	{name: "organizationCustomInstructions"},
+	{name: "pluginDirectories"},
+	{name: "providers"},
+	{name: "reasoningSummary"},
+	{name: "remoteSession", harmless: []string{`"off"`}},
+	{name: "requestAutoModeSwitch"},
+	{name: "requestCanvasRenderer"},
+	{name: "requestElicitation"},
+	{name: "requestExitPlanMode"},
+	{name: "requestExtensions"},
+	{name: "requestMcpApps"},
+	{name: "requestUserInput"},
+	{name: "requestedEnvironmentVariables"},
+	{name: "sessionLimits"},
+	{name: "skillDirectories"},
+	{name: "skipCustomInstructions", any: true},
+	{name: "skipEmbeddingRetrieval", any: true},
+	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
+	{name: "toolSearch"},
+	{name: "traceparent", any: true},
+	{name: "tracestate", any: true},
+}
+
+// optionFields are the settings that only session.options.update has, besides
+// those of sessionFields.
+var optionFields = append(slices.Clone(sessionFields), []fieldRule{
+	{name: "additionalContentExclusionPolicies"},
+	{name: "agentContext", any: true},
+	{name: "allowAllMcpServerInstructions"},
+	{name: "askUserDisabled", any: true},
+	{name: "continueOnAutoMode"},
+	{name: "copilotUrl"},
+	{name: "disabledInstructionSources", any: true},
+	{name: "enableReasoningSummaries"},
+	{name: "enableScriptSafety"},
+	{name: "eventsLogDirectory"},
+	{name: "eventsLogIncludesSubagents", any: true},
+	{name: "includedBuiltinAgents"},
+	{name: "includedBuiltinSkills"},
+	{name: "integrationId", any: true},
+	{name: "logInteractiveShells", any: true},
+	{name: "lspClientName", any: true},
+	{name: "maxInlineBinaryBytes"},
+	{name: "modelCapabilitiesOverrides"},
+	{name: "provider"},
+	{name: "runningInInteractiveMode", any: true},
+	{name: "sandboxConfig"},
+	{name: "sandboxConfigSource", any: true},
+	{name: "sessionCapabilities", any: true},
+	{name: "shell"},
+	{name: "shellInitProfile", any: true},
+	{name: "shellProcessFlags"},
+	{name: "suppressCustomAgentPrompt", any: true},
+	{name: "trajectoryFile"},
+	{name: "verbosity"},
+}...)
+
+// unservedFields lists the known settings that were given a value with an effect.
+func unservedFields(given map[string]json.RawMessage, rules []fieldRule) []string {
+	var out []string
+	for _, r := range rules {
+		v, ok := given[r.name]
+		if !ok || r.any || isEmpty(v) || slices.Contains(r.harmless, string(v)) {
+			continue
+		}
+		out = append(out, r.name)
+	}
+	return out
+}
+
+// isEmpty reports whether a value says "nothing" or "off".
+func isEmpty(v json.RawMessage) bool {
+	switch string(bytes.TrimSpace(v)) {
+	case "", "null", "false", "0", `""`, "[]", "{}":
+		return true
+	}
+	if v[0] != '{' {
+		return false
+	}
+	var o struct {
+		Enabled *bool `json:"enabled"`
+	}
+	return json.Unmarshal(v, &o) == nil && o.Enabled != nil && !*o.Enabled
+}
+
+// decode reads the params and notes what of them is not served.
+func (p *sessionParams) decode(req jsonrpc2.Request) error {
+	if err := decode(req, p); err != nil {
+		return err
+	}
+	var given map[string]json.RawMessage
+	if err := decode(req, &given); err != nil {
+		return err
+	}
+	p.unserved = unservedFields(given, sessionFields)
+	if s := p.SystemMessage; s != nil && s.Mode == "customize" {
+		s.Mode = "append"
+		p.unserved = append(p.unserved, "systemMessage.sections")
+	}
+	if w := p.Provider; w != nil {
+		if w.Transport != "" && w.Transport != "http" {
+			p.unserved = append(p.unserved, "provider.transport")
+		}
+		if present(w.Azure) {
+			p.unserved = append(p.unserved, "provider.azure")
+		}
+		if w.HasBearerTokenProvider {
+			p.unserved = append(p.unserved, "provider.hasBearerTokenProvider")
+		}
+	}
+	return nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// create is the configuration of a new session.
+func (p *sessionParams) create() transom.SessionConfig {
+	cfg := transom.SessionConfig{
+		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
+		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		RequestPermission: p.RequestPermission, Unserved: p.unserved,
+	}
+	if s := p.system(); s != nil {
+		cfg.SystemMessage = *s
+	}
+	return cfg
+}
+
+// resume is the configuration of a session that is taken up: what was left out
+// stays as it is.
+func (p *sessionParams) resume() transom.ResumeConfig {
+	return transom.ResumeConfig{
+		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
+		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
+		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
+		Unserved: p.unserved,
+	}
+}
+
+// given takes an empty text as one that was left out.
+func given(s *string) *string {
+	if s == nil || *s == "" {
+		return nil
+	}
+	return s
+}
+
+func (p *sessionParams) tools() []tool.Tool {
+	if p.Tools == nil {
+		return nil
+	}
+	out := make([]tool.Tool, 0, len(p.Tools))
+	for _, t := range p.Tools {
+		w := tool.Tool{
+			Name: t.Name, Description: t.Description, IsTerminal: t.IsTerminal, SkipPermission: t.SkipPermission,
+			OverridesBuiltIn: t.OverridesBuiltInTool, Defer: t.Defer,
+		}
+		if present(t.Parameters) {
+			w.Parameters = t.Parameters
+		}
+		if present(t.Metadata) {
+			w.Metadata = t.Metadata
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func (p *sessionParams) system() *transom.SystemMessage {
+	if p.SystemMessage == nil {
+		return nil
+	}
+	return &transom.SystemMessage{Mode: p.SystemMessage.Mode, Content: p.SystemMessage.Content}
+}
+
+func (p *sessionParams) provider() *transom.ProviderConfig {
+	w := p.Provider
+	if w == nil {
+		return nil
+	}
+	return &transom.ProviderConfig{
+		Type: w.Type, WireAPI: w.WireAPI, BaseURL: w.BaseURL, APIKey: w.APIKey, BearerToken: w.BearerToken,
+		Headers: w.Headers, ModelID: w.ModelID, WireModel: w.WireModel,
+		ContextWindow: w.MaxPromptTokens, MaxOutput: w.MaxOutputTokens,
+	}
+}

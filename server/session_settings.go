@@ -1,0 +1,194 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/transom-run/transom"
+)
+
+func getMode(q *call, _ *target) { q.Reply(q.sess.Info().Mode, nil) }
+
+type setModeParams struct {
+	target
+	Mode         string  `json:"mode"`
+	ExpectedMode *string `json:"expectedMode"`
+}
+
+type setModeResult struct {
+	Status       string `json:"status"`
+	ModelChanged bool   `json:"modelChanged"`
+	ModeApplied  bool   `json:"modeApplied"`
+}
+
+func setMode(q *call, p *setModeParams) {
+	set := func() {
+		q.sess.Post(transom.Configure{Mode: &p.Mode}, q.answer(func(any) any { return setModeResult{"unchanged", false, true} }))
+	}
+	if p.ExpectedMode == nil {
+		set()
+		return
+	}
+	// An empty command first: when it is done, so is all that came before it.
+	q.sess.Post(transom.Configure{}, func(_ any, err error) {
+		switch {
+		case err != nil:
+			q.Reply(nil, fail(q.op(), err))
+		case q.sess.Info().Mode != *p.ExpectedMode:
+			q.Reply(setModeResult{"unchanged", false, false}, nil)
+		default:
+			set()
+		}
+	})
+}
+
+type modelState struct {
+	ModelID         string `json:"modelId,omitempty"`
+	ReasoningEffort string `json:"reasoningEffort,omitempty"`
+}
+
+func currentModel(q *call, _ *target) {
+	i := q.sess.Info()
+	q.Reply(modelState{i.Model, i.ReasoningEffort}, nil)
+}
+
+type switchModelParams struct {
+	target
+	ModelID         string  `json:"modelId"`
+	ReasoningEffort *string `json:"reasoningEffort"`
+}
+
+type switchModelResult struct {
+	Status  string     `json:"status"`
+	ModelID string     `json:"modelId"`
+	State   modelState `json:"modelState"`
+}
+
+// switchModel changes the model from the next request on.
+func switchModel(q *call, p *switchModelParams) {
+	if p.ModelID == "" {
+		q.Reply(nil, invalid(q.op(), "session.model.switchTo needs a modelId"))
+		return
+	}
+	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort}
+	q.sess.Post(c, q.answer(func(any) any {
+		i := q.sess.Info()
+		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort}}
+	}))
+}
+
+func getName(q *call, _ *target) {
+	var name *string
+	if i := q.sess.Info(); i.Title != "" {
+		name = &i.Title
+	}
+	q.Reply(map[string]any{"name": name}, nil)
+}
+
+type setNameParams struct {
+	target
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+}
+
+// maxName is how many characters a session's name may have.
+const maxName = 100
+
+func setName(q *call, p *setNameParams) {
+	name := strings.TrimSpace(p.Name)
+	if n := len([]rune(name)); n == 0 || n > maxName {
+		q.Reply(nil, invalid(q.op(), fmt.Sprintf("session.name.set needs a name of 1 to %d characters, not %d", maxName, n)))
+		return
+	}
+	q.sess.Post(transom.Configure{Name: &name}, q.answer(func(any) any { return struct{}{} }))
+}
+
+func setAutoName(q *call, p *setNameParams) {
+	name := strings.TrimSpace(p.Summary)
+	if name == "" {
+		q.Reply(map[string]any{"applied": false}, nil)
+		return
+	}
+	q.sess.Post(transom.Configure{Name: &name, AutoName: true}, q.answer(func(any) any {
+		return map[string]any{"applied": q.sess.Info().Title == name}
+	}))
+}
+
+type optionsParams struct {
+	target
+	Model            *string   `json:"model"`
+	ReasoningEffort  *string   `json:"reasoningEffort"`
+	AvailableTools   *[]string `json:"availableTools"`
+	ExcludedTools    *[]string `json:"excludedTools"`
+	EnableStreaming  *bool     `json:"enableStreaming"`
+	WorkingDirectory *string   `json:"workingDirectory"`
+
+	rest map[string]json.RawMessage
+}
+
+// UnmarshalJSON keeps all members too: what is not served is told.
+func (p *optionsParams) UnmarshalJSON(raw []byte) error {
+	type plain optionsParams
+	if err := json.Unmarshal(raw, (*plain)(p)); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &p.rest)
+}
+
+func updateOptions(q *call, p *optionsParams) {
+	if unserved := p.unserved(); len(unserved) > 0 {
+		q.sess.Post(transom.Note{Level: "warning", Type: "configuration",
+			Message: "session.options.update: these settings are known but not served by this version of Transom, and have no effect: " + strings.Join(unserved, ", ")}, nil)
+	}
+	q.sess.Post(transom.Configure{
+		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
+		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory,
+	}, q.answer(func(any) any { return successResult{true} }))
+}
+
+func (p *optionsParams) unserved() []string {
+	return unservedFields(p.rest, optionFields)
+}
+
+type interestParams struct {
+	target
+	EventType string `json:"eventType"`
+	Handle    string `json:"handle"`
+}
+
+// registerInterest notes that the client handles an event type. Nothing that is
+// served yet behaves differently for it.
+func registerInterest(q *call, p *interestParams) {
+	if p.EventType == "" {
+		q.Reply(nil, invalid(q.op(), q.op()+" needs an eventType"))
+		return
+	}
+	q.c.mu.Lock()
+	q.c.serial++
+	handle := fmt.Sprintf("interest-%d", q.c.serial)
+	if q.att.interests == nil {
+		q.att.interests = map[string]string{}
+	}
+	full := len(q.att.interests) >= maxInterests
+	if !full {
+		q.att.interests[handle] = p.EventType
+	}
+	q.c.mu.Unlock()
+	if full {
+		q.Reply(nil, failKind(q.op(), transom.KindOverloaded, fmt.Sprintf("session %s has %d registrations of this connection already: release some", q.lane.id, maxInterests)))
+		return
+	}
+	q.Reply(map[string]any{"handle": handle}, nil)
+}
+
+// maxInterests bounds the registrations of one connection for one session.
+const maxInterests = 1000
+
+func releaseInterest(q *call, p *interestParams) {
+	q.c.mu.Lock()
+	_, had := q.att.interests[p.Handle]
+	delete(q.att.interests, p.Handle)
+	q.c.mu.Unlock()
+	q.Reply(successResult{had}, nil)
+}
