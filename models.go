@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/openai"
 )
 
 // models is a session's access to a model. It may be replaced while the session
@@ -63,13 +64,25 @@ func (m *models) window() int {
 func (m *models) provider(ctx context.Context, req *model.Request) (model.Provider, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.custom != nil {
+	own := m.own
+	switch {
+	case m.custom != nil:
 		return m.custom, nil
-	}
-	if m.cfg.Provider != nil && m.own == nil {
+	case own == nil && m.cfg.Provider != nil:
 		return m.cfg.Provider, nil
+	case own == nil && m.cfg.Getenv("COPILOT_PROVIDER_BASE_URL") != "":
+		own = &ProviderConfig{
+			BaseURL: m.cfg.Getenv("COPILOT_PROVIDER_BASE_URL"), APIKey: m.cfg.Getenv("COPILOT_PROVIDER_API_KEY"),
+			BearerToken: m.cfg.Getenv("COPILOT_PROVIDER_BEARER_TOKEN"), ModelID: m.cfg.Getenv("COPILOT_MODEL"),
+		}
 	}
-	return nil, &model.Error{Kind: model.Setup, Msg: "no model is configured"}
+	if own == nil {
+		return nil, &model.Error{Kind: model.Setup, Msg: "no model is configured"}
+	}
+	if req.Model == "" {
+		req.Model = own.ModelID
+	}
+	return openai.New(openai.Config{BaseURL: own.BaseURL, APIKey: own.APIKey, BearerToken: own.BearerToken, Headers: own.Headers, WireModel: own.WireModel})
 }
 
 // defaultWindow is the size of a window that nobody gave: what most models of
