@@ -269,6 +269,11 @@ type ModeChanged struct {
 	NewMode      string `json:"newMode"`
 }
 
+// ContextChanged says that the session works in another directory.
+type ContextChanged struct {
+	Cwd string `json:"cwd"`
+}
+
 // The ephemeral events.
 
 // TitleChanged is a new title for display.

@@ -23,6 +23,7 @@ const (
 	TypeAbort                 = "abort"
 	TypeModelChange           = "session.model_change"
 	TypeModeChanged           = "session.mode_changed"
+	TypeContextChanged        = "session.context_changed"
 	TypeTitleChanged          = "session.title_changed"
 	TypeToolsUpdated          = "session.tools_updated"
 	TypePendingModified       = "pending_messages.modified"
@@ -108,6 +109,9 @@ func (ModelChange) EventType() string { return TypeModelChange }
 
 // EventType returns "session.mode_changed".
 func (ModeChanged) EventType() string { return TypeModeChanged }
+
+// EventType returns "session.context_changed".
+func (ContextChanged) EventType() string { return TypeContextChanged }
 
 // EventType returns "session.title_changed".
 func (TitleChanged) EventType() string { return TypeTitleChanged }

@@ -26,6 +26,6 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	*w = Window{s.Settled, s.Tokens, s.Batch, s.Results, s.Seed}
+	*w = Window{settled: s.Settled, tokens: s.Tokens, batch: s.Batch, results: s.Results, seed: s.Seed}
 	return nil
 }

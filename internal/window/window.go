@@ -12,7 +12,8 @@
 //
 // A Window is a value. Folding a record yields a new one and leaves the old one
 // as it was, so that a record that could not be written is undone by keeping the
-// old value. Messages are shared between values and never changed.
+// old value. Messages are shared between values and never changed; so is the
+// array they stand in, which only its newest value may add to (see DESIGN.md).
 //
 // # Errors
 //
@@ -30,7 +31,8 @@ import (
 
 // Window is what the model sees of a session, without the system message.
 type Window struct {
-	settled []model.Message // append-only: values share the array
+	settled []model.Message // values share the array
+	used    *int            // how much of the array is taken, by whichever value
 	tokens  int             // of settled, estimated
 
 	batch   *model.Message   // an assistant message whose calls are not all answered
@@ -188,35 +190,52 @@ func (w *Window) settle() {
 	if w.batch == nil {
 		return
 	}
-	m, results := *w.batch, w.results
+	ms := w.answered()
 	w.batch, w.results = nil, nil
-	w.add(m)
-	for i, r := range results {
-		if r == nil {
-			r = &model.Message{Role: model.ToolRole, CallID: m.Calls[i].ID, Text: Interrupted}
-		}
-		w.add(*r)
+	for _, m := range ms {
+		w.add(m)
 	}
+}
+
+// answered returns the open batch as a model reads it: the message and a result
+// for each of its calls.
+func (w *Window) answered() []model.Message {
+	if w.batch == nil {
+		return nil
+	}
+	ms := append(make([]model.Message, 0, 1+len(w.results)), *w.batch)
+	for i, r := range w.results {
+		if r == nil {
+			r = &model.Message{Role: model.ToolRole, CallID: w.batch.Calls[i].ID, Text: Interrupted}
+		}
+		ms = append(ms, *r)
+	}
+	return ms
 }
 
 func (w *Window) add(m model.Message) {
 	w.settle()
+	if w.used == nil || *w.used != len(w.settled) {
+		// Another value has grown into the room behind this one's messages.
+		w.settled, w.used = slices.Clip(w.settled), new(int)
+	}
 	w.settled = append(w.settled, m)
+	*w.used = len(w.settled)
 	w.tokens += model.EstimateMessage(&m)
 }
 
 // Messages returns what a model call made now is sent: the system message, where
 // there is one, and the window. The slice must not be changed.
 func (w Window) Messages(system string) []model.Message {
-	w.settle() // of this copy: the window keeps its open batch
-	out := make([]model.Message, 0, len(w.settled)+2)
+	open := w.answered()
+	out := make([]model.Message, 0, len(w.settled)+len(open)+2)
 	if system != "" {
 		out = append(out, model.Message{Role: model.System, Text: system})
 	}
 	if w.seed != nil {
 		out = append(out, model.Message{Role: model.User, Text: w.seed.Text})
 	}
-	return append(out, w.settled...)
+	return append(append(out, w.settled...), open...)
 }
 
 // Len counts the messages in the window: settled ones, those of the open batch
