@@ -89,7 +89,7 @@ func (m *machine) modelDone(in ModelDone) {
 	}
 	msg := event.AssistantMessage{
 		MessageID: call.MessageID, OriginatingMessageID: m.s.Loop.MessageID, Model: answered,
-		Content: r.Message.Text, ReasoningText: r.Message.Reasoning, ToolRequests: []event.ToolRequest{},
+		Content: valid(r.Message.Text), ReasoningText: valid(r.Message.Reasoning), ToolRequests: []event.ToolRequest{},
 		InteractionID: m.s.Loop.InteractionID, TurnID: strconv.Itoa(m.s.Loop.Turn), APICallID: r.ID,
 	}
 	if r.Usage != nil {

@@ -37,7 +37,7 @@ var anyTool = sync.OnceValue(func() *tool.Compiled {
 func (m *machine) examine(calls []model.Call) []examined {
 	out := make([]examined, 0, len(calls))
 	for _, c := range calls {
-		e := examined{id: c.ID, name: c.Name}
+		e := examined{id: valid(c.ID), name: valid(c.Name)}
 		taken := func(x examined) bool { return x.id == e.id }
 		if e.id == "" || slices.ContainsFunc(out, taken) || m.s.Window.HasCall(e.id) {
 			e.id = "call_" + m.in.NewID()
@@ -82,7 +82,7 @@ func (m *machine) beginCalls(calls []examined, answered string) {
 		case !m.answersPermission():
 			m.refused(c.id, policy.NotAvailable())
 		default:
-			m.askPermission(c)
+			m.askPermission(c.id)
 		}
 	}
 }
@@ -97,22 +97,37 @@ func (m *machine) find(id string) *Call {
 }
 
 // askPermission puts the question to every client; the first valid answer counts.
-func (m *machine) askPermission(c examined) {
-	type request struct {
+func (m *machine) askPermission(id string) {
+	c := m.find(id)
+	p := m.question(m.in.NewID(), c)
+	m.emit(p)
+	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.Name, Call: id, Arguments: c.Args})
+}
+
+// reask puts a question that stands in the log to a client in this process, which
+// has not read it there.
+func (m *machine) reask(c Call) {
+	m.start(&AskPermission{RequestID: c.Permission, Request: m.question(c.Permission, &c), Tool: c.Name, Call: c.ID, Arguments: c.Args})
+}
+
+// question is a permission question as clients read it.
+func (m *machine) question(request string, c *Call) event.PermissionRequested {
+	type custom struct {
 		Kind        string          `json:"kind"`
 		ToolCallID  string          `json:"toolCallId"`
 		ToolName    string          `json:"toolName"`
 		Description string          `json:"toolDescription"`
 		Args        json.RawMessage `json:"args"`
 	}
-	raw, err := json.Marshal(request{"custom-tool", c.id, c.name, c.offer.Description, c.args})
+	description := ""
+	if offer, ok := m.s.Live.Offers.Lookup(c.Name); ok {
+		description = offer.Description
+	}
+	raw, err := json.Marshal(custom{"custom-tool", c.ID, c.Name, description, c.Args})
 	if err != nil {
 		m.err = err
-		return
 	}
-	p := event.PermissionRequested{RequestID: m.in.NewID(), PermissionRequest: raw, PromptRequest: raw, AgentMode: m.s.Mode}
-	m.emit(p)
-	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.name, Call: c.id, Arguments: c.args})
+	return event.PermissionRequested{RequestID: request, PermissionRequest: raw, PromptRequest: raw, AgentMode: m.s.Mode}
 }
 
 // permissionAnswer takes a decision. Late, repeated and unknown ids change
@@ -218,6 +233,9 @@ func (m *machine) complete(id string, o tool.Outcome) {
 	c := m.find(id)
 	if c == nil || c.Done {
 		return
+	}
+	if !c.Started { // the process ended between the answer and its calls
+		m.emit(event.ToolStart{ToolCallID: id, ToolName: c.Name, Arguments: c.Args, TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model})
 	}
 	if c.Permission != "" {
 		m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{Kind: "cancelled"}})

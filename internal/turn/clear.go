@@ -23,7 +23,7 @@ func (m *machine) clear(in Clear) error {
 		return &Refusal{Kind: "wrong_state", Msg: "session.history.clearContext can only be called from inside a tool handler: no tool call of this session is in flight, so no turn would take up the seed prompt"}
 	}
 	n := m.s.Window.Len()
-	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: in.Prompt})
+	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: valid(in.Prompt)})
 	m.ready.Sync = true
 	m.ready.Result = n
 	return nil

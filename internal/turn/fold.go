@@ -41,6 +41,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeSessionResume:         foldInto((*Durable).foldResume),
 	event.TypeModelChange:           foldInto((*Durable).foldModel),
 	event.TypeModeChanged:           foldInto((*Durable).foldMode),
+	event.TypeContextChanged:        foldInto((*Durable).foldContext),
 	event.TypeNamed:                 foldInto((*Durable).foldName),
 	event.TypeSystemMessage:         foldInto((*Durable).foldSystem),
 	event.TypeQueued:                foldInto((*Durable).foldQueued),
@@ -89,9 +90,10 @@ func (d *Durable) foldResume(p event.SessionResume) {
 	}
 }
 
-func (d *Durable) foldModel(p event.ModelChange) { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
-func (d *Durable) foldMode(p event.ModeChanged)  { d.Mode = p.NewMode }
-func (d *Durable) foldName(p event.Named)        { d.Name = p.Name }
+func (d *Durable) foldModel(p event.ModelChange)      { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
+func (d *Durable) foldMode(p event.ModeChanged)       { d.Mode = p.NewMode }
+func (d *Durable) foldContext(p event.ContextChanged) { d.Dir = p.Cwd }
+func (d *Durable) foldName(p event.Named)             { d.Name = p.Name }
 
 func (d *Durable) foldSystem(p event.SystemMessage) {
 	if p.Role == "system" {

@@ -109,15 +109,19 @@ func (m *machine) settle() {
 	if m.s.Live.Model != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
 		return
 	}
-	cleared := loop.Cleared != ""
-	turn, interaction := loop.Turn+1, loop.InteractionID
+	cleared, turn := loop.Cleared != "", loop.Turn+1
 	m.emit(event.TurnEnd{TurnID: strconv.Itoa(loop.Turn)})
 	if !loop.Open {
 		m.next(cleared)
 		return
 	}
+	m.goOn(turn)
+}
+
+// goOn makes the loop's next model call, with what users said to steer it.
+func (m *machine) goOn(turn int) {
 	for _, msg := range m.s.Steering {
-		m.say(deliveredSteering, msg, interaction, turn)
+		m.say(deliveredSteering, msg, m.s.Loop.InteractionID, turn)
 	}
 	m.think(turn)
 }

@@ -15,6 +15,7 @@ const (
 // for its turn otherwise (S7: nothing a user typed is lost).
 func (m *machine) send(in Send) {
 	msg := in.Message
+	msg.Prompt, msg.DisplayPrompt = valid(msg.Prompt), valid(msg.DisplayPrompt)
 	if msg.MessageID == "" {
 		msg.MessageID = m.in.NewID()
 	}

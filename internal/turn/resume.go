@@ -13,6 +13,7 @@ func (m *machine) resume(in Resume) {
 	if in.Settings != nil {
 		l.Settings = *in.Settings
 	}
+	alone := len(l.Clients) == 0
 	in.Client.Continues = in.Continue
 	m.attach(in.Client)
 	m.adopt(in)
@@ -24,7 +25,7 @@ func (m *machine) resume(in Resume) {
 	case phase == Stranded:
 		m.closeStranded()
 	case phase == Acting && in.Continue:
-		m.rerun()
+		m.rerun(alone)
 	case phase == Acting && !in.WasActive:
 		m.closeStranded()
 	}
@@ -56,7 +57,9 @@ func (m *machine) adopt(in Resume) {
 	if p.SelectedModel != m.s.Model || p.ReasoningEffort != m.s.Effort {
 		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: p.SelectedModel, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: p.ReasoningEffort})
 	}
-	m.s.Dir = p.Context.Cwd
+	if p.Context.Cwd != m.s.Dir {
+		m.emit(event.ContextChanged{Cwd: p.Context.Cwd})
+	}
 }
 
 // waiting reports whether something is left to do: a seed, or messages.
@@ -78,19 +81,24 @@ func (m *machine) revive() {
 		if loop.Answered {
 			turn++ // between two turns
 		}
-		m.think(turn)
+		m.goOn(turn)
 		return
 	}
-	m.rerun()
+	m.rerun(true)
 }
 
 // rerun puts the open calls of a batch back to work: requests and questions to
 // hosts stand as they are, under their old ids; a call that ran inside a process
-// that is gone has an unknown outcome and is never repeated by itself.
-func (m *machine) rerun() {
+// that is gone has an unknown outcome and is never repeated by itself. ask:
+// nobody in this process has been asked yet.
+func (m *machine) rerun(ask bool) {
 	for _, c := range slices.Clone(m.s.Loop.Calls) {
 		switch {
-		case c.Done || c.Permission != "" || c.External != "" || slices.Contains(m.s.Live.Running, c.ID):
+		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID):
+		case c.Permission != "":
+			if ask {
+				m.reask(c)
+			}
 		default:
 			m.complete(c.ID, cutOff)
 		}

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -14,8 +15,17 @@ type snapshot struct {
 	Durable Durable
 }
 
-// Save encodes the fold of a log, for a checkpoint beside it.
-func Save(d Durable) ([]byte, error) { return json.Marshal(snapshot{snapshotVersion, d}) }
+// Save encodes the fold of a log, for a checkpoint beside it. Arguments of calls
+// keep their bytes: models and handlers read them.
+func Save(d Durable) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(snapshot{snapshotVersion, d}); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
 
 // Restore decodes what [Save] encoded.
 func Restore(data []byte) (Durable, error) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/transom-run/transom/event"
 )
@@ -138,7 +137,8 @@ func Title(prompt string) string {
 	return strings.TrimSpace(line)
 }
 
-func milliseconds(d time.Duration) int64 { return d.Milliseconds() }
+// valid is a text as the log keeps it: what is not UTF-8 is lost there.
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // begin writes the first record of a session.
 func (m *machine) begin(in Begin) {
@@ -179,8 +179,8 @@ func (m *machine) configure(in Configure) error {
 	if in.Model != nil && model != m.s.Model || effort != m.s.Effort {
 		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort})
 	}
-	if in.Dir != nil {
-		m.s.Dir = *in.Dir
+	if in.Dir != nil && *in.Dir != m.s.Dir {
+		m.emit(event.ContextChanged{Cwd: *in.Dir})
 	}
 	return nil
 }
