@@ -72,6 +72,10 @@ func Open(cfg Config) (*Runtime, error) {
 		cfg.Dir = dir
 	}
 	r := &Runtime{cfg: cfg, store: cfg.Store, sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
+	for _, name := range []string{"COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_CONNECTION_TOKEN"} {
+		r.keys.add(cfg.Getenv(name))
+	}
+	r.keys.add(cfg.GitHubToken)
 	if r.store == nil {
 		home, err := home(cfg)
 		if err != nil {
@@ -342,8 +346,12 @@ func newSlot() *slot { return &slot{opened: make(chan struct{}), gone: make(chan
 func (r *Runtime) fill(id string, sl *slot, s *loaded) {
 	r.mu.Lock()
 	sl.sess = s
+	closed := r.closed
 	r.mu.Unlock()
 	close(sl.opened)
+	if closed { // while the session was being opened
+		s.Post(turn.Suspend{}, nil, nil)
+	}
 	go func() {
 		<-s.Done()
 		r.free(id, sl, s)
