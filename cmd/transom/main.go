@@ -1,5 +1,9 @@
 // Command transom is the agent runtime: hosts launch it as their server, people
 // use its sub-commands.
+//
+//	transom --headless --stdio      serve the one client on stdin and stdout
+//	transom --headless --port 3000  serve clients on a TCP port
+//	transom sessions list           see what is stored
 package main
 
 import (
@@ -11,11 +15,22 @@ import (
 )
 
 func main() {
+	o := new(options)
 	root := &cobra.Command{
 		Use:   "transom",
 		Short: "An agent runtime whose hosts control what the model remembers",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !o.headless {
+				return cmd.Help()
+			}
+			return o.serve(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
+	o.register(root.Flags())
 	root.AddCommand(cli.Commands()...)
-	os.Exit(cli.Execute(root))
+	code := cli.Execute(root)
+	if code != cli.CodeOK && !o.serving && launchedAsServer(os.Args[1:]) {
+		drainStdin()
+	}
+	os.Exit(code)
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/transom-run/transom/internal/cli"
+)
+
+// options are the flags of the server. All SDKs launch it with these.
+type options struct {
+	headless     bool
+	stdio        bool
+	port         int
+	host         string
+	logLevel     string
+	authTokenEnv string
+	noAutoLogin  bool
+	noAutoUpdate bool
+	idleTimeout  int
+	remote       bool
+	yolo         bool
+	requireToken bool
+	peer         string
+
+	// serving is set once the server runs: what fails later is no failed start.
+	serving bool
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.headless, "headless", false, "serve clients of the Copilot SDKs")
+	f.BoolVar(&o.headless, "server", false, "the same as --headless")
+	f.BoolVar(&o.stdio, "stdio", false, "serve one client on stdin and stdout, instead of a TCP port")
+	f.IntVar(&o.port, "port", 0, "TCP `port` to serve on; 0 takes a free one")
+	f.StringVar(&o.host, "host", "127.0.0.1", "`address` to serve on; others than loopback need COPILOT_CONNECTION_TOKEN")
+	f.StringVar(&o.logLevel, "log-level", "error", "what to log on stderr: none, error, warning, info, debug or all")
+	f.StringVar(&o.authTokenEnv, "auth-token-env", "", "`variable` that holds the GitHub token of sessions that bring none")
+	f.BoolVar(&o.noAutoLogin, "no-auto-login", false, "do not look for a GitHub token in COPILOT_GITHUB_TOKEN, GH_TOKEN and GITHUB_TOKEN")
+	f.BoolVar(&o.noAutoUpdate, "no-auto-update", false, "accepted for the SDKs' sake: transom never updates itself")
+	f.IntVar(&o.idleTimeout, "session-idle-timeout", 0, "accepted; sessions are never ended for being idle, `seconds` has no effect")
+	f.BoolVar(&o.remote, "remote", false, "accepted; remote sessions are not served")
+	f.BoolVar(&o.yolo, "yolo", false, "approve every tool call of every session without asking")
+	f.BoolVar(&o.requireToken, "require-token", false, "refuse to serve a port without COPILOT_CONNECTION_TOKEN, on loopback too")
+	f.StringVar(&o.peer, "peer", "", "not served yet")
+	for _, name := range []string{"no-auto-update", "session-idle-timeout", "remote", "peer"} {
+		if err := f.MarkHidden(name); err != nil {
+			panic(err) // a name misspelt above
+		}
+	}
+}
+
+// launchedAsServer reports whether the arguments ask for a server, also where
+// they could not be parsed.
+func launchedAsServer(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return a == "--headless" || a == "--server" || a == "--stdio"
+	})
+}
+
+// misuse is the error of flags that cannot be obeyed.
+func misuse(format string, args ...any) error {
+	return &cli.Error{Code: cli.CodeUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// logger writes text to stderr from a level on.
+func (o *options) logger(stderr io.Writer) (*slog.Logger, error) {
+	level, ok := map[string]slog.Level{
+		"error": slog.LevelError, "warning": slog.LevelWarn, "info": slog.LevelInfo,
+		"debug": slog.LevelDebug, "all": slog.LevelDebug - 4,
+	}[o.logLevel]
+	switch {
+	case ok:
+		return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})), nil
+	case o.logLevel == "none":
+		return slog.New(slog.DiscardHandler), nil
+	}
+	return nil, misuse("--log-level %s is not known: the levels are none, error, warning, info, debug and all", o.logLevel)
+}
+
+// gitHubToken finds the account of sessions that bring none.
+func (o *options) gitHubToken() (string, error) {
+	if o.authTokenEnv != "" {
+		t := os.Getenv(o.authTokenEnv)
+		if t == "" {
+			return "", misuse("--auth-token-env names %s, which is not set", o.authTokenEnv)
+		}
+		return t, nil
+	}
+	if o.noAutoLogin {
+		return "", nil
+	}
+	for _, name := range []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
+		if t := os.Getenv(name); t != "" {
+			return t, nil
+		}
+	}
+	return "", nil
+}
