@@ -61,7 +61,7 @@ func group(msgs []Message) [][]Message {
 // Match is the answer of a file.
 type Match struct {
 	// Conversation and Index say where it stands: conversation, and message (in
-	// the normal form) or reply. For a Rule both are -1.
+	// the normal form) or reply. For a Rule they are -1 and the rule.
 	Conversation, Index int
 	// Answer is the answer: several messages are the choices of one answer. Its
 	// placeholders are expanded. Empty where Rule or Silent is set.
@@ -74,7 +74,8 @@ type Match struct {
 }
 
 // Find returns the answer to a request. Where accept is not nil, only places
-// that it accepts count. The error is a *[Miss].
+// that it accepts count; it is asked in the terms of [Match], once for the place
+// that is returned. The error is a *[Miss].
 func (m *Matcher) Find(req *model.Request, accept func(conversation, index int) bool) (*Match, error) {
 	msgs := m.z.Messages(FromRequest(req.Messages))
 	for i := range m.file.Errors {
@@ -83,7 +84,9 @@ func (m *Matcher) Find(req *model.Request, accept func(conversation, index int) 
 			continue
 		}
 		if rule.Messages == nil || len(msgs) == len(m.rules[i]) && samePrefix(msgs, m.rules[i]) == len(msgs) {
-			return &Match{Conversation: -1, Index: -1, Rule: rule}, nil
+			if accept == nil || accept(-1, i) {
+				return &Match{Conversation: -1, Index: i, Rule: rule}, nil
+			}
 		}
 	}
 	miss := &Miss{File: m.file.Path, Model: req.Model, Messages: len(req.Messages), Last: lastText(msgs)}
