@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -202,7 +203,7 @@ func showLog(p *page, s transom.Stored, dir string, log eventlog.Log, tail []eve
 	if s.Title != "" {
 		p.item("title", oneLine(s.Title, pageWidth-labelWidth))
 	}
-	p.item("log", dir+"/events.jsonl ("+size(s.Bytes)+")")
+	p.line("  %-*s%s (%s)", labelWidth-2, "log", printable(filepath.Join(dir, "events.jsonl")), size(s.Bytes)) // never cut: it is copied
 	t := newTranscript(p)
 	err := eachRecord(log, t.record, t.damage)
 	for _, d := range tail {
