@@ -151,7 +151,6 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
-	r.tell(Lifecycle{Type: "session.created", SessionID: cfg.ID, Started: sess.View().Started, Modified: sess.View().Started})
 	return h, nil
 }
 
@@ -256,7 +255,10 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 
 // load starts a session's actor, which owns the log and the hold from here on.
 func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state turn.State, models *models) *loaded {
-	var begun time.Time
+	begun, what := state.Started, "session.updated"
+	if state.SessionID == "" {
+		what = "session.created" // the first record is its session.start
+	}
 	s := &loaded{models: models}
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
@@ -265,7 +267,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 			if begun.IsZero() {
 				begun = at
 			}
-			r.tell(Lifecycle{Type: "session.updated", SessionID: id, Started: begun, Modified: at})
+			r.tell(Lifecycle{Type: what, SessionID: id, Started: begun, Modified: at})
+			what = "session.updated"
 		},
 	})
 	return s
