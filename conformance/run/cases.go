@@ -79,7 +79,7 @@ type Step struct {
 	Call     string   `yaml:"call" json:"call,omitempty"`
 	Count    int      `yaml:"count" json:"count,omitempty"`
 	Gate     string   `yaml:"gate" json:"gate,omitempty"`
-	Tools    []string `yaml:"tools" json:"tools,omitempty"`
+	Tools    []string `yaml:"tools" json:"tools"`
 	Continue bool     `yaml:"continue" json:"continue,omitempty"`
 	Text     string   `yaml:"text" json:"text,omitempty"`
 	Kind     string   `yaml:"kind" json:"kind,omitempty"`
