@@ -1,6 +1,10 @@
 package transom
 
-import "context"
+import (
+	"context"
+
+	"github.com/transom-run/transom/model"
+)
 
 // Account is the one whose models sessions use that bring no account and no
 // provider of their own.
@@ -14,26 +18,20 @@ type Account struct {
 
 // Account describes the runtime's account. Authenticated is true only where
 // [Runtime.Models] can answer too.
-func (r *Runtime) Account(ctx context.Context) Account {
-	if _, err := r.Models(ctx); err != nil {
-		return Account{Message: "Not authenticated"}
+func (r *Runtime) Account(context.Context) Account {
+	if _, ok := r.cfg.Provider.(model.Lister); ok {
+		return Account{Authenticated: true, Type: "api-key", Message: "Using the runtime's own model provider"}
 	}
-	return Account{Authenticated: true, Type: "token", Message: "Authenticated"}
-}
-
-// ModelInfo describes a model that can be selected.
-type ModelInfo struct {
-	ID               string
-	Name             string
-	Vision           bool
-	ContextWindow    int // tokens
-	PromptTokens     int // of ContextWindow, for the prompt; 0 is not known
-	ReasoningEfforts []string
-	DefaultEffort    string
+	return Account{Message: "Not authenticated"}
 }
 
 // Models lists what sessions without a provider of their own can use, the default
 // first. Unauthenticated where there is neither an account nor a provider.
-func (r *Runtime) Models(context.Context) ([]ModelInfo, error) {
-	return nil, &Error{Op: "models.list", Kind: KindUnauthenticated, Msg: "Not authenticated. Please authenticate first: set GITHUB_TOKEN, or give each session a provider"}
+func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
+	const op = "models.list"
+	if l, ok := r.cfg.Provider.(model.Lister); ok {
+		models, err := l.Models(ctx)
+		return models, wrap(op, "", err)
+	}
+	return nil, &Error{Op: op, Kind: KindUnauthenticated, Msg: "Not authenticated. Please authenticate first: set GITHUB_TOKEN, or give each session a provider"}
 }

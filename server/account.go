@@ -2,8 +2,9 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 
-	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/model"
 )
 
 type authResult struct {
@@ -25,9 +26,6 @@ type modelEntry struct {
 	ID           string            `json:"id"`
 	Name         string            `json:"name"`
 	Capabilities modelCapabilities `json:"capabilities"`
-
-	SupportedReasoningEfforts []string `json:"supportedReasoningEfforts,omitempty"`
-	DefaultReasoningEffort    string   `json:"defaultReasoningEffort,omitempty"`
 }
 
 type modelCapabilities struct {
@@ -41,19 +39,29 @@ type modelSupports struct {
 }
 
 type modelLimits struct {
-	MaxPromptTokens        int `json:"max_prompt_tokens,omitempty"`
 	MaxContextWindowTokens int `json:"max_context_window_tokens"`
+	MaxOutputTokens        int `json:"max_output_tokens,omitempty"`
 }
 
-func entryOf(m transom.ModelInfo) modelEntry {
-	return modelEntry{
-		ID: m.ID, Name: m.Name,
-		Capabilities: modelCapabilities{
-			Supports: modelSupports{Vision: m.Vision, ReasoningEffort: len(m.ReasoningEfforts) > 0},
-			Limits:   modelLimits{MaxPromptTokens: m.PromptTokens, MaxContextWindowTokens: m.ContextWindow},
-		},
-		SupportedReasoningEfforts: m.ReasoningEfforts, DefaultReasoningEffort: m.DefaultEffort,
+// describeModel passes on the provider's own description where it has what
+// clients need, and else says what is known.
+func describeModel(m model.Info) any {
+	var own struct {
+		ID           string          `json:"id"`
+		Name         string          `json:"name"`
+		Capabilities json.RawMessage `json:"capabilities"`
 	}
+	if json.Unmarshal(m.Raw, &own) == nil && own.ID != "" && own.Name != "" && present(own.Capabilities) {
+		return m.Raw
+	}
+	name := m.Name
+	if name == "" {
+		name = m.ID
+	}
+	return modelEntry{ID: m.ID, Name: name, Capabilities: modelCapabilities{
+		Supports: modelSupports{Vision: m.Vision},
+		Limits:   modelLimits{MaxContextWindowTokens: m.ContextWindow, MaxOutputTokens: m.MaxOutput},
+	}}
 }
 
 // listModels lists what sessions without a provider of their own can use.
@@ -62,9 +70,9 @@ func listModels(ctx context.Context, c *conn, _ *noParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]modelEntry, 0, len(models))
+	entries := make([]any, 0, len(models))
 	for _, m := range models {
-		entries = append(entries, entryOf(m))
+		entries = append(entries, describeModel(m))
 	}
 	return map[string]any{"models": entries}, nil
 }
