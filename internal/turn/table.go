@@ -27,7 +27,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
-		KindResume:           to(anyActive...),
+		KindResume:           to(Idle, Thinking),
 		KindAttach:           to(Idle),
 		KindDetach:           to(Idle, Closed),
 		KindConfigure:        to(Idle),
@@ -67,7 +67,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:          to(Closed),
 	},
 	Acting: {
-		KindResume:           to(anyActive...),
+		KindResume:           to(Idle, Acting),
 		KindAttach:           to(Acting),
 		KindDetach:           to(Idle, Thinking, Acting, Closed),
 		KindConfigure:        to(Acting),

@@ -346,6 +346,8 @@ func (p *player) command(name string) {
 		}
 		p.kill(n)
 		fmt.Fprintf(&p.b, "(%s)\n", p.s.Phase())
+	case "note":
+		p.do(Note{Payload: event.SessionInfo{InfoType: "host", Message: p.word()}})
 	case "storefail":
 		p.do(StoreFailed{Err: errors.New("disk full")})
 	case "suspend":

@@ -1,0 +1,211 @@
+package turn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/model"
+)
+
+// script plays the commands of a transcript and returns the world after them.
+func script(t *testing.T, commands string) *player {
+	t.Helper()
+	p := &player{world: newWorld(t)}
+	p.reached = map[string]bool{}
+	for _, line := range strings.Split(commands, ";") {
+		p.fields = split(t, line)
+		p.command(p.word())
+	}
+	return p
+}
+
+const (
+	born     = `new tools=a,b,end!`
+	thinking = born + `; send "go"`
+	acting   = thinking + `; model call c1 a {} call c2 b {}`
+	local    = `new tools=a*,end!*; send "go"; model call c1 a {}`
+	asking   = `new tools=a,b,end! ask; send "go"; model call c1 a {}`
+	stranded = acting + `; kill`
+	closed   = born + `; close`
+)
+
+// phases has, for each phase, commands that lead there.
+var phases = map[Phase]string{Idle: born, Thinking: thinking, Acting: acting, Stranded: stranded, Closed: closed}
+
+// cases has, for each row of the table and each phase that it lists, commands
+// whose last one makes that very transition.
+var cases = map[string]string{
+	"unborn begin idle":     born,
+	"unborn close closed":   `close`,
+	"unborn suspend closed": `suspend`,
+
+	"idle resume idle":     born + `; resume B`,
+	"idle resume thinking": born + `; send "1"; send "2"; abort; resume B continue`,
+	"idle attach idle":     born + `; attach B tools=c`,
+	"idle detach idle":     born + `; detach A lost`,
+	"idle detach closed":   born + `; detach A`,
+	"idle configure idle":  born + `; configure mode=plan`,
+	"idle send thinking":   thinking,
+	"idle note idle":       born + `; note "x"`,
+	"idle close closed":    closed,
+	"idle suspend closed":  born + `; suspend`,
+
+	"thinking resume thinking":       thinking + `; resume B`,
+	"thinking attach thinking":       thinking + `; attach B`,
+	"thinking detach thinking":       thinking + `; detach A lost`,
+	"thinking detach closed":         thinking + `; detach A`,
+	"thinking configure thinking":    thinking + `; configure model=x`,
+	"thinking send thinking":         thinking + `; send "more"`,
+	"thinking abort idle":            thinking + `; abort`,
+	"thinking model_chunk thinking":  `new stream; send "go"; model chunk "x"`,
+	"thinking model_retry thinking":  thinking + `; model retry "x"`,
+	"thinking model_done idle":       thinking + `; model text "x"`,
+	"thinking model_done thinking":   thinking + `; model call c1 nope {}`,
+	"thinking model_done acting":     acting,
+	"thinking model_failed idle":     thinking + `; model fail "x"`,
+	"thinking model_failed thinking": thinking + `; send "more"; model fail "x"`,
+	"thinking note thinking":         thinking + `; note "x"`,
+	"thinking store_failed stranded": thinking + `; storefail`,
+	"thinking close closed":          thinking + `; close`,
+	"thinking suspend closed":        thinking + `; suspend`,
+
+	"acting resume acting":              acting + `; resume B continue`,
+	"acting resume idle":                acting + `; detach A lost; resume B`,
+	"acting attach acting":              acting + `; attach B`,
+	"acting detach acting":              acting + `; attach B; attach C; detach C`,
+	"acting detach thinking":            acting + `; attach B; detach A`,
+	"acting detach idle":                acting + `; attach B; answer c1 "x" type=rejected; detach A`,
+	"acting detach closed":              acting + `; detach A`,
+	"acting configure acting":           acting + `; configure mode=plan`,
+	"acting send acting":                acting + `; send "more"`,
+	"acting clear acting":               acting + `; clear "SEED"`,
+	"acting abort idle":                 acting + `; abort`,
+	"acting tool_done acting":           `new tools=a*; send "go"; model call c1 a {} call c2 a {}; done c1 "x"`,
+	"acting tool_done thinking":         local + `; done c1 "x"`,
+	"acting tool_done idle":             local + `; done c1 "x" type=rejected`,
+	"acting tool_answer acting":         acting + `; answer c1 "x"`,
+	"acting tool_answer thinking":       acting + `; answer c1 "x"; answer c2 "x"`,
+	"acting tool_answer idle":           thinking + `; model call c1 end {}; answer c1 "x"`,
+	"acting permission_answer acting":   asking + `; allow c1`,
+	"acting permission_answer thinking": asking + `; unavailable c1`,
+	"acting permission_answer idle":     asking + `; reject c1`,
+	"acting note acting":                acting + `; note "x"`,
+	"acting store_failed stranded":      acting + `; storefail`,
+	"acting close closed":               acting + `; close`,
+	"acting suspend closed":             acting + `; suspend`,
+
+	"stranded resume idle":        stranded + `; resume B`,
+	"stranded resume thinking":    thinking + `; kill; resume B continue`,
+	"stranded resume acting":      stranded + `; resume B continue`,
+	"stranded attach stranded":    stranded + `; attach B`,
+	"stranded detach stranded":    stranded + `; attach B; detach B lost`,
+	"stranded detach closed":      stranded + `; attach B; detach B`,
+	"stranded configure stranded": stranded + `; configure mode=plan`,
+	"stranded send thinking":      stranded + `; send "next"`,
+	"stranded abort idle":         stranded + `; abort`,
+	"stranded note stranded":      stranded + `; note "x"`,
+	"stranded close closed":       stranded + `; close`,
+	"stranded suspend closed":     stranded + `; suspend`,
+}
+
+// samples has an input of each kind.
+func samples(w *world) map[Kind]Body {
+	fence := w.model
+	return map[Kind]Body{
+		KindBegin:            Begin{SessionID: "other"},
+		KindResume:           Resume{Client: Client{ID: "Z"}},
+		KindAttach:           Attach{Client: Client{ID: "Z"}},
+		KindDetach:           Detach{ClientID: "A"},
+		KindConfigure:        Configure{},
+		KindSend:             Send{Message: event.Queued{Prompt: "x"}},
+		KindClear:            Clear{Prompt: "SEED"},
+		KindAbort:            Abort{},
+		KindModelChunk:       ModelChunk{Fence: fence, Chunk: model.Chunk{Text: "x"}},
+		KindModelRetry:       ModelRetry{Fence: fence, Err: &model.Error{Msg: "x"}},
+		KindModelDone:        ModelDone{Fence: fence},
+		KindModelFailed:      ModelFailed{Fence: fence, Err: &model.Error{Msg: "x"}},
+		KindToolDone:         ToolDone{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
+		KindToolAnswer:       ToolAnswer{RequestID: w.external["c1"]},
+		KindPermissionAnswer: PermissionAnswer{RequestID: "none", Decision: policy.NotAvailable()},
+		KindNote:             Note{Payload: event.SessionInfo{}},
+		KindStoreFailed:      StoreFailed{Err: errors.New("x")},
+		KindClose:            Close{},
+		KindSuspend:          Suspend{},
+	}
+}
+
+// TestMatrix walks the whole transition table: each listed transition is made by
+// a case, and each pair of phase and input that is not listed is refused or
+// ignored. That neither changes anything is checked by world.step.
+func TestMatrix(t *testing.T) {
+	left := map[string]bool{}
+	for key := range cases {
+		left[key] = true
+	}
+	for _, phase := range []Phase{Unborn, Idle, Thinking, Acting, Stranded, Closed} {
+		for kind, body := range samples(newWorld(t)) {
+			rule, listed := table[phase][kind]
+			for _, target := range rule.to {
+				key := fmt.Sprintf("%s %s %s", phase, kind, target)
+				t.Run(key, func(t *testing.T) {
+					commands, ok := cases[key]
+					if !ok {
+						t.Fatal("no case makes this transition")
+					}
+					delete(left, key)
+					if p := script(t, commands); !p.reached[key] || p.s.Phase() != target {
+						t.Errorf("%s\nends in %s, and made %v", commands, p.s.Phase(), p.reached)
+					}
+				})
+			}
+			if len(rule.to) > 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s %s", phase, kind), func(t *testing.T) {
+				w := newWorld(t)
+				if phase != Unborn {
+					w = script(t, phases[phase]).world
+					body = samples(w)[kind]
+				}
+				if got := w.s.Phase(); got != phase {
+					t.Fatalf("the commands lead to %s", got)
+				}
+				ready, err := w.step(body)
+				var refusal *Refusal
+				switch {
+				case rule.ignore:
+					if err != nil || ready.Result != rule.result {
+						t.Errorf("ignored with %v, %v; want %v", ready.Result, err, rule.result)
+					}
+				case !errors.As(err, &refusal):
+					t.Errorf("gave %v; want a refusal (listed: %v)", err, listed)
+				case refusal.Msg == "" || refusal.Kind == "":
+					t.Errorf("refused without a word: %+v", refusal)
+				}
+			})
+		}
+	}
+	for key := range left {
+		t.Errorf("case %q makes a transition that the table does not list", key)
+	}
+}
+
+// TestTableNamesAllKinds: a kind that a phase neither lists nor refuses on purpose
+// is a kind that was forgotten.
+func TestTableNamesAllKinds(t *testing.T) {
+	for kind := range samples(newWorld(t)) {
+		named := 0
+		for _, row := range table {
+			if _, ok := row[kind]; ok {
+				named++
+			}
+		}
+		if named == 0 {
+			t.Errorf("no phase takes %s", kind)
+		}
+	}
+}

@@ -1,0 +1,579 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+// journey is a session to which anything happens, and what a simple observer
+// expects of it. Each text that goes in is one word, so that its way can be
+// followed through requests, window and log.
+type journey struct {
+	*world
+	rt    *rapid.T
+	words int
+
+	sent     []message         // by users, acknowledged
+	seeds    map[string]string // id of the clear → word
+	banned   map[string]bool   // words that no request may hold any more
+	terminal map[string]bool   // of the newest answer's calls, by id
+	cleared  bool              // in this loop
+	ask      bool
+	clients  int
+
+	last     Body // of the newest step that changed something
+	records  int  // log, requests and events before that step
+	requests int
+	events   int
+}
+
+type message struct {
+	word     string
+	steering bool
+}
+
+var wordPattern = regexp.MustCompile(`W\d+W`)
+
+func (j *journey) word() string {
+	j.words++
+	return fmt.Sprintf("W%dW", j.words)
+}
+
+// step makes a step and holds it against the observer.
+func (j *journey) step(body Body) (Ready, error) {
+	before := j.s
+	records, requests, events := len(j.log), len(j.world.requests), len(j.seen)
+	ready, err := j.world.step(body)
+	if err != nil {
+		return ready, err
+	}
+	j.last, j.records, j.requests, j.events = body, records, requests, events
+	j.checkCounters(&before)
+	j.checkIdle(body, before.Phase(), ready.Events)
+	j.checkBatch(&before, ready.Events)
+	j.checkOrder(&before, ready.Events)
+	for _, e := range ready.Start {
+		if m, ok := e.(*StartModel); ok {
+			j.checkRequest(m.Request.Messages)
+		}
+	}
+	for _, e := range ready.Events {
+		if p, ok := e.Payload.(event.UserMessage); ok && p.Delivery != deliveredSteering {
+			j.cleared = false
+		}
+	}
+	j.checkPairs()
+	j.checkKept()
+	return ready, nil
+}
+
+func (j *journey) checkCounters(before *State) {
+	if j.s.Live.Turn < before.Live.Turn || j.s.Clears < before.Clears || j.s.Events < before.Events || j.s.APIMs < before.APIMs {
+		j.t.Fatalf("a counter went back: turn %d→%d, clears %d→%d", before.Live.Turn, j.s.Live.Turn, before.Clears, j.s.Clears)
+	}
+}
+
+// checkIdle: work that ends is followed by exactly one session.idle, as the last
+// event; nothing else is.
+func (j *journey) checkIdle(body Body, from Phase, events []*event.Event) {
+	n := 0
+	for i, e := range events {
+		if e.Type == event.TypeSessionIdle {
+			n++
+			if i != len(events)-1 {
+				j.t.Fatalf("%s: session.idle is followed by %s", body.kind(), events[i+1].Type)
+			}
+		}
+	}
+	want := 0
+	switch body.(type) {
+	case Abort:
+		want = 1
+		if from == Idle {
+			want = 0
+		}
+	case StoreFailed:
+		if from == Thinking || from == Acting {
+			want = 1
+		}
+	case Resume: // closes what nobody waited for
+		if from == Acting && j.s.Phase() == Idle || from == Stranded {
+			want = n
+		}
+	default:
+		if (from == Thinking || from == Acting) && j.s.Phase() == Idle {
+			want = 1
+		}
+	}
+	if n != want {
+		j.t.Fatalf("%s in %s led to %s with %d session.idle, not %d", body.kind(), from, j.s.Phase(), n, want)
+	}
+}
+
+// checkBatch: how a batch that has settled ends its loop (T1, T2, T5, S6), by the
+// terminality that the observer knows.
+func (j *journey) checkBatch(before *State, events []*event.Event) {
+	if len(before.Loop.Calls) == 0 || !before.Loop.Open || !before.Loop.InTurn {
+		return
+	}
+	switch j.last.(type) {
+	case Abort, Close, Send, Suspend, StoreFailed:
+		return
+	case Detach:
+		if j.s.Live.Closed {
+			return
+		}
+	case Resume:
+		if !j.last.(Resume).Continue {
+			return
+		}
+	}
+	end := slices.IndexFunc(events, func(e *event.Event) bool { return e.Type == event.TypeTurnEnd })
+	if end < 0 {
+		return
+	}
+	how := map[string]string{}
+	for _, c := range before.Loop.Calls {
+		if c.Done {
+			how[c.ID] = string(c.Type)
+		}
+	}
+	for _, e := range events[:end] {
+		if p, ok := e.Payload.(event.ToolComplete); ok {
+			how[p.ToolCallID] = "success"
+			if !p.Success {
+				how[p.ToolCallID] = p.Error.Code
+			}
+		}
+	}
+	success, failure, rejected := false, false, false
+	for _, c := range before.Loop.Calls {
+		if how[c.ID] == "" {
+			j.t.Fatalf("the turn ended before call %s", c.ID)
+		}
+		success = success || j.terminal[c.ID] && how[c.ID] == "success"
+		failure = failure || j.terminal[c.ID] && how[c.ID] != "success"
+		rejected = rejected || !j.terminal[c.ID] && how[c.ID] == "rejected"
+	}
+	goesOn := !j.cleared && !success && (failure || !rejected)
+	next, seeded := "", false
+	for _, e := range events[end:] {
+		if p, ok := e.Payload.(event.UserMessage); ok && next == "" {
+			next, seeded = p.InteractionID, p.Source == seedSource
+		}
+		if p, ok := e.Payload.(event.TurnStart); ok && next == "" {
+			next = p.InteractionID
+		}
+	}
+	if went := next == before.Loop.InteractionID; went != goesOn {
+		j.t.Fatalf("batch %v, terminal %v, cleared %v: the loop goes on: %v, want %v", how, j.terminal, j.cleared, went, goesOn)
+	}
+	if seeded != j.cleared {
+		j.t.Fatalf("cleared %v, seeded turn %v", j.cleared, seeded)
+	}
+}
+
+// checkOrder: each kind of message keeps its order, and no queued message goes
+// before a steering one that waits.
+func (j *journey) checkOrder(before *State, events []*event.Event) {
+	waiting := map[string]bool{}
+	for _, q := range before.Steering {
+		waiting[q.Prompt] = true
+	}
+	for _, e := range events {
+		p, ok := e.Payload.(event.UserMessage)
+		if !ok || p.Source != "" {
+			continue
+		}
+		delete(waiting, p.Content)
+		steering := slices.ContainsFunc(j.sent, func(m message) bool { return m.word == p.Content && m.steering })
+		if !steering && len(waiting) > 0 {
+			j.t.Fatalf("queued %s went before steering %v", p.Content, waiting)
+		}
+	}
+}
+
+func (j *journey) checkRequest(ms []model.Message) {
+	for _, m := range ms {
+		text := m.Text
+		for _, c := range m.Calls {
+			text += " " + c.Arguments
+		}
+		for _, w := range wordPattern.FindAllString(text, -1) {
+			if j.banned[w] {
+				j.t.Fatalf("%s from before a clear is in a request:\n%s", w, showMessages(ms))
+			}
+		}
+	}
+}
+
+// checkPairs: every call has one start, then one completion; where no loop is
+// open none is missing.
+func (j *journey) checkPairs() {
+	open := map[string]int{}
+	for _, e := range j.log {
+		switch e.Type {
+		case event.TypeToolStart:
+			p, _ := event.As[event.ToolStart](e)
+			if open[p.ToolCallID]++; open[p.ToolCallID] != 1 {
+				j.t.Fatalf("call %s was started twice", p.ToolCallID)
+			}
+		case event.TypeToolComplete:
+			p, _ := event.As[event.ToolComplete](e)
+			if open[p.ToolCallID]--; open[p.ToolCallID] != 0 {
+				j.t.Fatalf("call %s was completed without a start, or twice", p.ToolCallID)
+			}
+		}
+	}
+	for id, n := range open {
+		if n != 0 && !j.s.Loop.Open {
+			j.t.Fatalf("the loop is over, and call %s has no completion", id)
+		}
+	}
+}
+
+// checkKept: nothing that a user said is lost or doubled, and no seed is.
+func (j *journey) checkKept() {
+	where := map[string]bool{}
+	note := func(ms []model.Message) {
+		for _, m := range ms {
+			if m.Role == model.User {
+				for _, w := range wordPattern.FindAllString(m.Text, -1) {
+					where[w] = true
+				}
+			}
+		}
+	}
+	for _, r := range j.world.requests {
+		note(r.Messages)
+	}
+	note(j.s.Window.Messages(""))
+	for _, q := range slices.Concat(j.s.Queue, j.s.Steering) {
+		where[q.Prompt] = true
+	}
+	for _, m := range j.sent {
+		if !where[m.word] {
+			j.t.Fatalf("%s is lost", m.word)
+		}
+	}
+	for id, w := range j.seeds {
+		if !where[w] {
+			j.t.Fatalf("the seed %s of clear %s is lost", w, id)
+		}
+	}
+	said := map[string]int{}
+	var queued, steering []string
+	for _, e := range j.log {
+		if e.Type != event.TypeUserMessage {
+			continue
+		}
+		p, _ := event.As[event.UserMessage](e)
+		if said[p.MessageID]++; said[p.MessageID] > 1 {
+			j.t.Fatalf("message %q was delivered twice", p.Content)
+		}
+		if p.Source != "" {
+			continue
+		}
+		if slices.ContainsFunc(j.sent, func(m message) bool { return m.word == p.Content && m.steering }) {
+			steering = append(steering, p.Content)
+		} else {
+			queued = append(queued, p.Content)
+		}
+	}
+	for _, list := range [][]string{queued, steering} {
+		if !slices.IsSortedFunc(list, func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b)*(1-min(1, abs(len(a)-len(b)))) }) {
+			j.t.Fatalf("messages were delivered out of order: %v", list)
+		}
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// The things that can happen.
+
+func (j *journey) say() {
+	m := message{j.word(), rapid.Bool().Draw(j.rt, "steering")}
+	j.sent = append(j.sent, m)
+	if _, err := j.step(Send{Message: event.Queued{Prompt: m.word, Steering: m.steering}}); err != nil {
+		j.t.Fatalf("send: %v", err)
+	}
+}
+
+var callNames = []string{"a", "b", "local", "end", "clear", "safe", "nope"}
+
+// answerModel ends the model call in one of all ways.
+func (j *journey) answerModel() {
+	switch kind := rapid.IntRange(0, 9).Draw(j.rt, "answer"); {
+	case kind == 0:
+		j.step(ModelFailed{Fence: j.model, Err: &model.Error{Kind: model.Query, Msg: "no"}})
+		return
+	case kind == 1:
+		j.step(ModelChunk{Fence: j.model, Chunk: model.Chunk{Text: "chunk"}})
+		return
+	case kind == 2:
+		j.step(ModelRetry{Fence: j.model, Err: &model.Error{Kind: model.Query, Msg: "no"}})
+		return
+	case kind == 3:
+		j.step(ModelDone{Fence: j.model, Response: model.Response{Message: model.Message{Text: rapid.SampledFrom([]string{"", j.word()}).Draw(j.rt, "text")}}})
+		return
+	}
+	r := model.Response{Model: "m", Message: model.Message{Role: model.Assistant, Text: j.word()}}
+	for range rapid.IntRange(1, 3).Draw(j.rt, "calls") {
+		c := model.Call{
+			ID:   rapid.SampledFrom([]string{"", "c1", "c2", "c3", "d" + fmt.Sprint(j.words)}).Draw(j.rt, "id"),
+			Name: rapid.SampledFrom(callNames).Draw(j.rt, "name"),
+		}
+		switch rapid.IntRange(0, 5).Draw(j.rt, "arguments") {
+		case 0:
+			c.Arguments = rapid.SampledFrom([]string{"", "null", "[]", "{", `{"n":"x"}`, `{"x":1}`}).Draw(j.rt, "bad")
+		default:
+			c.Arguments = fmt.Sprintf(`{"prompt":"%s"}`, j.word())
+		}
+		r.Message.Calls = append(r.Message.Calls, c)
+	}
+	terminal := map[string]bool{}
+	for _, name := range []string{"end", "clear"} {
+		if o, ok := j.s.Live.Offers.Lookup(name); ok {
+			terminal[name] = o.IsTerminal
+		}
+	}
+	j.terminal = map[string]bool{}
+	before := len(j.log)
+	j.step(ModelDone{Fence: j.model, Response: r})
+	for _, e := range j.log[before:] {
+		if e.Type == event.TypeToolStart {
+			p, _ := event.As[event.ToolStart](e)
+			j.terminal[p.ToolCallID] = terminal[p.ToolName]
+		}
+	}
+}
+
+// openCalls returns the calls that wait.
+func (j *journey) openCalls() []Call {
+	var out []Call
+	for _, c := range j.s.Loop.Calls {
+		if !c.Done {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (j *journey) result() tool.Result {
+	types := []tool.ResultType{"", tool.Success, tool.Failure, tool.Timeout, tool.Denied, tool.Rejected, "bogus"}
+	w := j.word()
+	if j.cleared {
+		j.banned[w] = true
+	}
+	return tool.Result{Text: w, Type: rapid.SampledFrom(types).Draw(j.rt, "type")}
+}
+
+// act does something with an open call.
+func (j *journey) act() {
+	c := rapid.SampledFrom(j.openCalls()).Draw(j.rt, "call")
+	switch {
+	case c.Permission != "":
+		kinds := []string{"approve-once", "approve-for-session", "reject", "user-not-available", "no-result", "nonsense"}
+		raw, _ := json.Marshal(map[string]string{
+			"kind": rapid.SampledFrom(kinds).Draw(j.rt, "decision"), "feedback": rapid.SampledFrom([]string{"", "why"}).Draw(j.rt, "feedback"),
+		})
+		j.step(PermissionAnswer{RequestID: c.Permission, Decision: policy.Parse(raw)})
+	case c.External != "":
+		in := ToolAnswer{RequestID: c.External, Result: j.result()}
+		if rapid.IntRange(0, 4).Draw(j.rt, "throw") == 0 {
+			in.Thrown = errors.New("boom")
+		}
+		if r, err := j.step(in); err != nil || r.Result != true {
+			j.t.Fatalf("an answer was not taken: %v %v", r.Result, err)
+		}
+		if r, err := j.step(in); err != nil || r.Result != false {
+			j.t.Fatalf("an answer was taken twice: %v %v", r.Result, err)
+		}
+	default:
+		j.step(ToolDone{Fence: j.fences[c.ID], Outcome: tool.Settle(tool.Call{ID: c.ID, Name: c.Name}, j.result(), nil, nil)})
+	}
+}
+
+func (j *journey) clear() {
+	if rapid.IntRange(0, 4).Draw(j.rt, "blank") == 0 {
+		if _, err := j.step(Clear{Prompt: " \n"}); err == nil {
+			j.t.Fatalf("a blank clear was made")
+		}
+		return
+	}
+	may := j.s.Phase() == Acting && !j.cleared && len(j.openCalls()) > 0
+	seed, count := j.word(), j.s.Window.Len()
+	banned := map[string]bool{}
+	for n := 1; n < j.words; n++ {
+		banned[fmt.Sprintf("W%dW", n)] = true
+	}
+	for _, q := range slices.Concat(j.s.Queue, j.s.Steering) {
+		delete(banned, q.Prompt)
+	}
+	at := len(j.log)
+	j.seeds["?"] = seed
+	if !may {
+		delete(j.seeds, "?")
+	}
+	r, err := j.step(Clear{Prompt: seed})
+	delete(j.seeds, "?")
+	if (err == nil) != may {
+		j.t.Fatalf("clear in %s (cleared before: %v): %v", j.s.Phase(), j.cleared, err)
+	}
+	if err != nil {
+		return
+	}
+	if r.Result != count || !r.Sync || len(j.log) != at+1 {
+		j.t.Fatalf("clear gave %v (of %d), synced %v, in %d records", r.Result, count, r.Sync, len(j.log)-at)
+	}
+	j.cleared, j.banned = true, banned
+	j.seeds[j.log[at].ID] = seed
+}
+
+func (j *journey) tools() string {
+	return rapid.SampledFrom([]string{"a,b,local*,end!,clear!,safe~", "a,end!,clear", "", "b,local*,end!*"}).Draw(j.rt, "tools")
+}
+
+func (j *journey) client() Client {
+	j.clients++
+	return Client{ID: fmt.Sprint("C", j.clients), Tools: registry(j.t, j.tools()), Permission: rapid.IntRange(0, 3).Draw(j.rt, "deaf") > 0}
+}
+
+func (j *journey) settings() Settings {
+	return Settings{System: "SYS", ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v"}
+}
+
+// killAndResume ends the process, perhaps in the middle of its last write, and
+// takes the session up in another one.
+func (j *journey) killAndResume() {
+	cut := 0
+	if _, synced := j.last.(Clear); !synced && j.last != nil {
+		cut = rapid.IntRange(0, len(j.log)-j.records).Draw(j.rt, "cut")
+	}
+	if cut > 0 { // the write did not end: nothing that follows it was done
+		j.world.requests = j.world.requests[:j.requests]
+		j.seen = j.seen[:j.events]
+		if _, ok := j.last.(Send); ok {
+			j.sent = j.sent[:len(j.sent)-1] // it was not answered
+		}
+	}
+	if len(j.log)-cut == 0 {
+		cut = 0
+	}
+	j.kill(len(j.log) - cut)
+	j.last = nil
+	j.cleared = j.s.Loop.Cleared != ""
+	j.resume(true)
+}
+
+func (j *journey) resume(loaded bool) {
+	in := Resume{Client: j.client(), Continue: rapid.Bool().Draw(j.rt, "continue"), Quiet: rapid.Bool().Draw(j.rt, "quiet"), Loaded: loaded}
+	in.WasActive = len(j.s.Live.Clients) > 0 && j.s.Phase() != Idle
+	if loaded {
+		s := j.settings()
+		in.Settings = &s
+	}
+	if _, err := j.step(in); err != nil {
+		j.t.Fatalf("resume: %v", err)
+	}
+	if loaded && in.Continue && j.s.Phase() == Idle && j.s.Window.Seed() != nil {
+		j.t.Fatalf("a resume that continues left the seed waiting")
+	}
+}
+
+func (j *journey) happen() {
+	if j.s.Phase() == Closed {
+		j.killAndResume()
+		return
+	}
+	switch n := rapid.IntRange(0, 29).Draw(j.rt, "what"); {
+	case n < 14:
+		switch j.s.Phase() {
+		case Thinking:
+			j.answerModel()
+		case Acting:
+			j.act()
+		default:
+			j.say()
+		}
+	case n < 18:
+		j.say()
+	case n < 21:
+		j.clear()
+	case n == 21:
+		j.step(Abort{})
+	case n == 22:
+		if !slices.ContainsFunc(j.s.Live.Clients, func(c Client) bool { return true }) {
+			j.resume(false)
+			return
+		}
+		c := rapid.SampledFrom(j.s.Live.Clients).Draw(j.rt, "client")
+		j.step(Detach{ClientID: c.ID, Lost: rapid.IntRange(0, 5).Draw(j.rt, "lost") > 0})
+	case n == 23:
+		j.step(Attach{Client: j.client()})
+	case n == 24:
+		j.resume(false)
+	case n == 25 || n == 26:
+		j.killAndResume()
+	case n == 27:
+		j.step(StoreFailed{Err: errors.New("full")})
+	case n == 28:
+		j.stale()
+	default:
+		switch rapid.IntRange(0, 3).Draw(j.rt, "rare") {
+		case 0:
+			j.step(Suspend{})
+		case 1:
+			j.step(Close{})
+		case 2:
+			j.step(Note{Payload: event.SessionInfo{Message: "note"}})
+		default:
+			dir := j.word()
+			j.step(Configure{Dir: &dir})
+		}
+	}
+}
+
+// stale posts what comes too late: of another fence, of a request that is closed.
+func (j *journey) stale() {
+	old := Fence{Turn: j.s.Live.Turn + 7, Window: j.s.Clears}
+	for _, b := range []Body{
+		ModelDone{Fence: old, Response: model.Response{Message: model.Message{Text: "LATE"}}},
+		ModelFailed{Fence: old, Err: &model.Error{Msg: "late"}},
+		ModelChunk{Fence: old, Chunk: model.Chunk{Text: "late"}},
+		ToolDone{Fence: Fence{Turn: old.Turn, Call: "c1"}},
+		ToolAnswer{RequestID: "gone"}, ToolAnswer{}, PermissionAnswer{RequestID: "gone"}, PermissionAnswer{},
+	} {
+		before := print(&j.s)
+		r, err := j.step(b)
+		if err != nil || len(r.Events)+len(r.Start) > 0 || print(&j.s) != before {
+			j.t.Fatalf("%s of another time changed something: %v %v", b.kind(), r, err)
+		}
+	}
+}
+
+// TestJourneys: whatever happens to a session, in any order, the rules hold.
+func TestJourneys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		j := &journey{world: newWorld(rt), rt: rt, seeds: map[string]string{}, banned: map[string]bool{}, terminal: map[string]bool{}}
+		j.ask = rapid.Bool().Draw(rt, "ask")
+		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {
+			rt.Fatalf("begin: %v", err)
+		}
+		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
+			j.happen()
+		}
+	})
+}
