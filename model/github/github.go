@@ -1,0 +1,269 @@
+// Package github reaches models with a GitHub token.
+//
+//	token ─▶ GET <GitHub API>/copilot_internal/user ─▶ endpoints.api ─▶ GET /models
+//	                                                       └──────────▶ POST /chat/completions
+//
+// Nothing is asked before it is needed, and what was asked is kept: the user for
+// the life of an [Account], the models for a while. Callers at once share one
+// request.
+//
+// # Ownership
+//
+// An [Account] may be used by any number of goroutines. It starts one only while
+// it asks who the user is or which models there are, for at most 30 seconds.
+//
+// # Errors
+//
+// Errors are *model.Error. A token that GitHub does not accept is of kind
+// Authentication with status 401, and names where the token came from, never the
+// token.
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/openai"
+)
+
+// DefaultURL is the base of GitHub's API.
+const DefaultURL = "https://api.github.com"
+
+// DefaultModelsTTL is how long a list of models is used before it is asked for
+// again.
+const DefaultModelsTTL = 30 * time.Minute
+
+// fetchTimeout bounds each question about the account.
+const fetchTimeout = 30 * time.Second
+
+// Config says who asks, and where.
+type Config struct {
+	// Token is the GitHub token. Required.
+	Token string
+	// Source names where the token came from, for errors: "GH_TOKEN".
+	Source string
+	// GitHubURL is the base of the GitHub API; empty: [DefaultURL].
+	GitHubURL string
+	// APIURL is the base of the model API; empty: what the user lookup names.
+	APIURL string
+	// IntegrationID is sent as Copilot-Integration-Id; empty: "transom".
+	IntegrationID string
+	// ModelsTTL is how long the list of models is kept; 0: [DefaultModelsTTL].
+	ModelsTTL time.Duration
+	// HTTPClient is used instead of the shared one.
+	HTTPClient *http.Client
+}
+
+// User is who a token belongs to.
+type User struct {
+	Login string
+	Plan  string
+	// API is the base of the model API for this user.
+	API string
+	// Raw is the whole answer.
+	Raw json.RawMessage
+}
+
+// Account is a model.Provider and model.Lister behind a GitHub token.
+type Account struct {
+	cfg    Config
+	user   cell[*User]
+	models cell[[]model.Info]
+
+	mu     sync.Mutex
+	client *openai.Provider // made when the API's address is known
+}
+
+// New checks the settings. It makes no connection.
+func New(cfg Config) (*Account, error) {
+	if cfg.Source == "" {
+		cfg.Source = "the GitHub token"
+	}
+	if strings.TrimSpace(cfg.Token) == "" {
+		return nil, &model.Error{Kind: model.Setup, Msg: "The GitHub token is empty: " + cfg.Source + "."}
+	}
+	if cfg.GitHubURL == "" {
+		cfg.GitHubURL = DefaultURL
+	}
+	for name, base := range map[string]string{"GitHub API": cfg.GitHubURL, "model API": cfg.APIURL} {
+		u, err := url.Parse(base)
+		if base != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return nil, &model.Error{Kind: model.Setup, Msg: fmt.Sprintf("The URL of the %s is not an http or https URL: %q.", name, base)}
+		}
+	}
+	cfg.GitHubURL = strings.TrimRight(cfg.GitHubURL, "/")
+	if cfg.IntegrationID == "" {
+		cfg.IntegrationID = "transom"
+	}
+	if cfg.ModelsTTL == 0 {
+		cfg.ModelsTTL = DefaultModelsTTL
+	}
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = openai.SharedClient()
+	}
+	return &Account{cfg: cfg}, nil
+}
+
+// Verify asks GitHub whether it accepts the token, unless it did already.
+func (a *Account) Verify(ctx context.Context) error {
+	_, err := a.User(ctx)
+	return err
+}
+
+// User returns who the token belongs to.
+func (a *Account) User(ctx context.Context) (*User, error) {
+	return a.user.get(ctx, 0, a.fetchUser)
+}
+
+// Models lists the models of the account; the first is the default.
+func (a *Account) Models(ctx context.Context) ([]model.Info, error) {
+	return a.models.get(ctx, a.cfg.ModelsTTL, func(ctx context.Context) ([]model.Info, error) {
+		p, err := a.provider(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p.Models(ctx)
+	})
+}
+
+// DefaultModel is the first model of the list.
+func (a *Account) DefaultModel(ctx context.Context) (model.Info, error) {
+	list, err := a.Models(ctx)
+	if err != nil {
+		return model.Info{}, err
+	}
+	if len(list) == 0 {
+		return model.Info{}, &model.Error{Kind: model.Setup, Msg: "The GitHub account offers no models. Check its Copilot plan, or name a provider of your own."}
+	}
+	return list[0], nil
+}
+
+// Stream makes one attempt; see [model.Provider]. A request without a model goes
+// to the default one.
+func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		p, err := a.provider(ctx)
+		if err == nil && req.Model == "" {
+			var info model.Info
+			if info, err = a.DefaultModel(ctx); err == nil {
+				named := *req
+				named.Model = info.ID
+				req = &named
+			}
+		}
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		p.Stream(ctx, req)(yield)
+	}
+}
+
+// provider returns the model API; it asks for its address where it must.
+func (a *Account) provider(ctx context.Context) (*openai.Provider, error) {
+	base := a.cfg.APIURL
+	if base == "" {
+		user, err := a.User(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if base = user.API; base == "" {
+			return nil, &model.Error{Kind: model.Setup, Endpoint: a.userURL(), Msg: fmt.Sprintf(
+				"GitHub names no model API for the user %s. Check the account's Copilot plan, or set COPILOT_API_URL.", user.Login)}
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil {
+		return a.client, nil
+	}
+	p, err := openai.New(openai.Config{
+		BaseURL:     base,
+		BearerToken: a.cfg.Token,
+		Credentials: a.cfg.Source,
+		Headers:     map[string]string{"Copilot-Integration-Id": a.cfg.IntegrationID},
+		Decorate:    decorate,
+		HTTPClient:  a.cfg.HTTPClient,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.client = p
+	return p, nil
+}
+
+// decorate says to the API's accounting what a request is for.
+func decorate(h http.Header, req *model.Request) {
+	if req == nil {
+		return
+	}
+	if req.Initiator != "" {
+		h.Set("X-Initiator", req.Initiator)
+	}
+	if req.InteractionID != "" {
+		h.Set("X-Interaction-Id", req.InteractionID)
+	}
+}
+
+func (a *Account) userURL() string { return a.cfg.GitHubURL + "/copilot_internal/user" }
+
+func (a *Account) fetchUser(ctx context.Context) (*User, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.userURL(), nil)
+	if err != nil {
+		return nil, a.fail(0, "", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "transom")
+	resp, err := a.cfg.HTTPClient.Do(req)
+	if err != nil {
+		if ue, ok := err.(*url.Error); ok {
+			err = ue.Err
+		}
+		return nil, a.fail(0, "", err)
+	}
+	defer resp.Body.Close()
+	data, err := readAll(resp.Body)
+	if err != nil {
+		return nil, a.fail(0, "", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, a.fail(resp.StatusCode, http.StatusText(resp.StatusCode), nil)
+	}
+	var body struct {
+		Login     string `json:"login"`
+		Plan      string `json:"copilot_plan"`
+		Endpoints struct {
+			API string `json:"api"`
+		} `json:"endpoints"`
+	}
+	if err := json.Unmarshal(data, &body); err != nil {
+		return nil, a.fail(resp.StatusCode, "", fmt.Errorf("its answer is not JSON"))
+	}
+	return &User{Login: body.Login, Plan: body.Plan, API: body.Endpoints.API, Raw: data}, nil
+}
+
+// fail words a failed user lookup.
+func (a *Account) fail(status int, text string, cause error) *model.Error {
+	e := &model.Error{Kind: model.Query, Status: status, Endpoint: a.userURL(), Err: cause, Retryable: true}
+	if status != 0 && cause == nil {
+		e.Kind, e.Retryable = model.Classify(status, "", "")
+	}
+	switch {
+	case e.Kind == model.Authentication:
+		e.Msg = fmt.Sprintf("GitHub at %s does not accept the token: %d %s. Check %s.", e.Endpoint, status, text, a.cfg.Source)
+	case cause != nil:
+		e.Msg = fmt.Sprintf("GitHub at %s cannot be asked about the account: %v. Check the network and the proxy settings.", e.Endpoint, cause)
+	default:
+		e.Msg = fmt.Sprintf("GitHub at %s did not answer the question about the account: %d %s.", e.Endpoint, status, text)
+	}
+	return e
+}
