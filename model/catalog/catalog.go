@@ -1,0 +1,288 @@
+// Package catalog decides which provider and which model a session talks to.
+//
+//	session's provider ─▶ COPILOT_PROVIDER_* ─▶ session's GitHub token ─▶ the launcher's ─▶
+//	COPILOT_GITHUB_TOKEN ─▶ GH_TOKEN ─▶ GITHUB_TOKEN ─▶ an error that says what to set
+//
+// The first that is there wins. Deciding makes no connection: what must be asked
+// over the network (the default model of an account, say) is asked when the
+// first request needs it. docs/models.md is the page for users.
+//
+// # Ownership
+//
+// A [Choice] is immutable. [Accounts] may be shared by any number of sessions,
+// so that those of one token ask GitHub once.
+//
+// # Errors
+//
+// Errors are *model.Error of kind Setup, worded for people.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/github"
+	"github.com/transom-run/transom/model/openai"
+)
+
+// DefaultContextWindow is the window of a model that nobody has described, in
+// tokens.
+const DefaultContextWindow = 128_000
+
+// CodeUnsupported is the Code of the error for a provider that exists elsewhere
+// and is not served here.
+const CodeUnsupported = "unsupported"
+
+// Provider is a provider of the host's own, as session.create carries it.
+type Provider struct {
+	Type        string // empty: openai
+	WireAPI     string // empty: completions
+	Transport   string // empty: http
+	BaseURL     string
+	APIKey      string
+	BearerToken string // goes before APIKey
+	Headers     map[string]string
+	ModelID     string
+	WireModel   string // the name to send, where it is not the model's id
+	// MaxPromptTokens is the context window, MaxOutputTokens the longest answer;
+	// 0 where unknown.
+	MaxPromptTokens, MaxOutputTokens int
+}
+
+// Config is what a session says and where it runs.
+type Config struct {
+	// Provider is the session's own; nil: none.
+	Provider *Provider
+	// Model is the session's model; empty: the default.
+	Model string
+	// SessionToken is the session's own GitHub token.
+	SessionToken string
+	// LauncherToken is the GitHub token that the launcher passed on;
+	// LauncherSource names it in errors.
+	LauncherToken, LauncherSource string
+	// Getenv looks up the environment; nil: os.Getenv.
+	Getenv func(string) string
+	// NoAutoLogin leaves the GitHub tokens of the environment alone.
+	NoAutoLogin bool
+	// Accounts shares accounts between sessions; nil: a new one is made.
+	Accounts *Accounts
+}
+
+// Source says where a choice came from.
+type Source string
+
+// The sources.
+const (
+	FromSession     Source = "provider"    // the session's own provider
+	FromEnvironment Source = "environment" // COPILOT_PROVIDER_BASE_URL
+	FromGitHub      Source = "github"      // a GitHub token
+)
+
+// Choice is the provider and model of a session.
+type Choice struct {
+	// Provider answers the session's requests. A request without a model goes to
+	// the default one.
+	Provider model.Provider
+	// Model describes the model as far as that is known without asking. Its ID is
+	// empty where the default is not known yet, its ContextWindow never 0.
+	Model  model.Info
+	Source Source
+	// Account is the account of a GitHub token; nil otherwise.
+	Account *github.Account
+}
+
+// Resolve decides. It makes no connection.
+func Resolve(cfg Config) (*Choice, error) {
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Provider != nil {
+		return own(&cfg, cfg.Provider, FromSession)
+	}
+	if base := cfg.Getenv("COPILOT_PROVIDER_BASE_URL"); base != "" {
+		return own(&cfg, fromEnvironment(base, cfg.Getenv), FromEnvironment)
+	}
+	token, source := findToken(&cfg)
+	if token == "" {
+		return nil, nothing(&cfg)
+	}
+	accounts := cfg.Accounts
+	if accounts == nil {
+		accounts = new(Accounts)
+	}
+	account, err := accounts.open(accountKey{
+		token: token, source: source,
+		gitHubURL: cfg.Getenv("COPILOT_DEBUG_GITHUB_API_URL"),
+		apiURL:    cfg.Getenv("COPILOT_API_URL"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Choice{Provider: account, Account: account, Source: FromGitHub}
+	c.Model.ID = first(cfg.Model, cfg.Getenv("COPILOT_MODEL"))
+	c.Model.Name, c.Model.ContextWindow = c.Model.ID, DefaultContextWindow
+	return c, nil
+}
+
+func fromEnvironment(base string, env func(string) string) *Provider {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(env(name)) // what is no number counts as unknown
+		return max(n, 0)
+	}
+	return &Provider{
+		BaseURL: base, Type: env("COPILOT_PROVIDER_TYPE"), WireAPI: env("COPILOT_PROVIDER_WIRE_API"),
+		APIKey: env("COPILOT_PROVIDER_API_KEY"), BearerToken: env("COPILOT_PROVIDER_BEARER_TOKEN"),
+		ModelID: env("COPILOT_PROVIDER_MODEL_ID"), WireModel: env("COPILOT_PROVIDER_WIRE_MODEL"),
+		MaxPromptTokens: number("COPILOT_PROVIDER_MAX_PROMPT_TOKENS"), MaxOutputTokens: number("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS"),
+	}
+}
+
+// own is for a provider of the host's own.
+func own(cfg *Config, p *Provider, source Source) (*Choice, error) {
+	if err := supported(p, source); err != nil {
+		return nil, err
+	}
+	credentials := "provider.apiKey or provider.bearerToken of the session"
+	if source == FromEnvironment {
+		credentials = "COPILOT_PROVIDER_API_KEY or COPILOT_PROVIDER_BEARER_TOKEN"
+	}
+	server, err := openai.New(openai.Config{
+		BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers,
+		WireModel: p.WireModel, Credentials: credentials,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Choice{Source: source}
+	c.Model = model.Info{ID: first(cfg.Model, p.ModelID, cfg.Getenv("COPILOT_MODEL"), p.WireModel),
+		ContextWindow: p.MaxPromptTokens, MaxOutput: p.MaxOutputTokens}
+	c.Model.Name = c.Model.ID
+	if c.Model.ContextWindow == 0 {
+		c.Model.ContextWindow = DefaultContextWindow
+	}
+	c.Provider = server
+	if c.Model.ID == "" {
+		c.Provider = &nameless{Provider: server}
+	}
+	return c, nil
+}
+
+// supported refuses what is not served, instead of sending it to the wrong
+// address.
+func supported(p *Provider, source Source) error {
+	names := [3]string{"provider.type", "provider.wireApi", "provider.transport"}
+	if source == FromEnvironment {
+		names = [3]string{"COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_TRANSPORT"}
+	}
+	for i, v := range []struct{ got, serves string }{{p.Type, "openai"}, {p.WireAPI, "completions"}, {p.Transport, "http"}} {
+		if v.got != "" && !strings.EqualFold(v.got, v.serves) {
+			return &model.Error{Kind: model.Setup, Code: CodeUnsupported, Msg: fmt.Sprintf(
+				"%s %q is not supported; only %q is. Use an endpoint that serves OpenAI chat completions.", names[i], v.got, v.serves)}
+		}
+	}
+	return nil
+}
+
+// findToken returns the GitHub token that counts, and its name.
+func findToken(cfg *Config) (token, source string) {
+	if cfg.SessionToken != "" {
+		return cfg.SessionToken, "gitHubToken of the session"
+	}
+	if cfg.LauncherToken != "" {
+		return cfg.LauncherToken, first(cfg.LauncherSource, "the token that --auth-token-env names")
+	}
+	if cfg.NoAutoLogin {
+		return "", ""
+	}
+	for _, name := range []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
+		if v := strings.TrimSpace(cfg.Getenv(name)); v != "" {
+			return v, name
+		}
+	}
+	return "", ""
+}
+
+func nothing(cfg *Config) *model.Error {
+	tokens := "COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN"
+	if cfg.NoAutoLogin {
+		tokens = "the variable that --auth-token-env names (the runtime was started with --no-auto-login, so that COPILOT_GITHUB_TOKEN, GH_TOKEN and GITHUB_TOKEN are not read)"
+	}
+	return &model.Error{Kind: model.Setup, Msg: "No model is configured. Do one of these: " +
+		"(1) set COPILOT_PROVIDER_BASE_URL to an OpenAI-compatible server, such as http://localhost:11434/v1, and COPILOT_MODEL to one of its models (and COPILOT_PROVIDER_API_KEY where it wants a key); " +
+		"(2) pass provider and model when the session is created; " +
+		"(3) set a GitHub token in " + tokens + "."}
+}
+
+// Describe returns what is known about the model, asking the provider where it
+// lists its models. Without an answer it returns c.Model and the error.
+func (c *Choice) Describe(ctx context.Context) (model.Info, error) {
+	l, ok := c.Provider.(model.Lister)
+	if !ok {
+		return c.Model, nil
+	}
+	list, err := l.Models(ctx)
+	if err != nil {
+		return c.Model, err
+	}
+	for i, info := range list {
+		if info.ID == c.Model.ID || c.Model.ID == "" && i == 0 && (c.Source == FromGitHub || len(list) == 1) {
+			if info.ContextWindow == 0 {
+				info.ContextWindow = c.Model.ContextWindow
+			}
+			if info.MaxOutput == 0 {
+				info.MaxOutput = c.Model.MaxOutput
+			}
+			return info, nil
+		}
+	}
+	return c.Model, nil
+}
+
+// maxAccounts bounds what [Accounts] keeps; beyond it, any one is forgotten.
+const maxAccounts = 128
+
+// accountKey tells accounts apart.
+type accountKey struct{ token, source, gitHubURL, apiURL string }
+
+// Accounts keeps accounts by their token. The zero value is ready.
+type Accounts struct {
+	mu sync.Mutex
+	m  map[accountKey]*github.Account
+}
+
+func (a *Accounts) open(k accountKey) (*github.Account, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if account := a.m[k]; account != nil {
+		return account, nil
+	}
+	account, err := github.New(github.Config{Token: k.token, Source: k.source, GitHubURL: k.gitHubURL, APIURL: k.apiURL})
+	if err != nil {
+		return nil, err
+	}
+	if a.m == nil {
+		a.m = make(map[accountKey]*github.Account)
+	}
+	if len(a.m) >= maxAccounts {
+		for other := range a.m {
+			delete(a.m, other)
+			break
+		}
+	}
+	a.m[k] = account
+	return account, nil
+}
+
+func first(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
