@@ -39,15 +39,19 @@ func runContext(t *testing.T, ctx context.Context, stdin io.Reader, args ...stri
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	var out, err bytes.Buffer
+	code := execute(ctx, newTestRoot(stdin, &out, &err, args...))
+	return result{out.String(), err.String(), code}
+}
+
+func newTestRoot(stdin io.Reader, stdout, stderr io.Writer, args ...string) *cobra.Command {
 	root := &cobra.Command{Use: "transom", RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	root.AddCommand(Commands()...)
-	var out, err bytes.Buffer
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(&out)
-	root.SetErr(&err)
-	code := execute(ctx, root)
-	return result{out.String(), err.String(), code}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return root
 }
 
 func (r result) want(t *testing.T, code int, texts ...string) {
