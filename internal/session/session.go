@@ -86,7 +86,8 @@ type Session struct {
 	// owned by the actor
 	state   turn.State
 	pen     bool
-	real    bool // the log holds a record that makes it worth keeping
+	real    bool          // the log holds a record that makes it worth keeping
+	out     []publication // readied, not yet in the feed
 	cancel  context.CancelFunc
 	effects context.Context
 	running sync.WaitGroup
@@ -168,6 +169,7 @@ func (s *Session) run() {
 			for _, it := range items {
 				s.handle(it)
 			}
+			s.flush()
 			buf = items
 		}
 		if (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
@@ -211,11 +213,17 @@ func (s *Session) handle(it item) {
 	}
 	before := s.state.Clears
 	s.state = next
+	if _, piece := in.Body.(turn.ModelChunk); piece {
+		s.publish(ready.Events) // together with the pieces that wait behind it
+		return
+	}
+	s.flush()
 	s.publishView()
 	if it.sub != nil {
 		s.feed.open(it.sub)
 	}
 	s.publish(ready.Events)
+	s.flush()
 	if s.cfg.Written != nil && s.written(ready.Events) {
 		s.cfg.Written(in.At)
 	}
@@ -278,8 +286,12 @@ func (s *Session) failed(it item, err error) {
 	s.dropPen()
 	s.publishView()
 	s.publish(ready.Events)
+	s.flush()
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
+	if d, ok := it.body.(turn.Detach); ok && d.Lost {
+		s.handle(it) // the turn is over: what is left of it needs no record
+	}
 }
 
 func (s *Session) publishView() {
@@ -364,19 +376,24 @@ func (s *Session) dropPen() {
 	}
 }
 
-// publish puts the public events of a step into the feed.
+// publish readies the public events of a step for the feed.
 func (s *Session) publish(events []*event.Event) {
 	if len(events) == 0 {
 		return
 	}
-	ps := make([]publication, 0, len(events))
 	end := s.cfg.Log.End()
 	for _, e := range events {
 		if e.Public() {
-			ps = append(ps, publication{ev: e, after: end, not: s.hiddenFrom(e)})
+			s.out = append(s.out, publication{ev: e, after: end, not: s.hiddenFrom(e)})
 		}
 	}
-	s.feed.publish(ps)
+}
+
+// flush puts what was readied into the feed.
+func (s *Session) flush() {
+	s.feed.publish(s.out)
+	clear(s.out)
+	s.out = s.out[:0]
 }
 
 func (s *Session) written(events []*event.Event) bool {
