@@ -98,14 +98,37 @@ func status(*conn, *noParams) (any, error) {
 }
 
 // shutdown takes the sessions out of the process and says that it may end. It is
-// answered once everything is written.
+// answered once everything is written and what the client asked before is
+// answered.
 func shutdown(c *conn, r *jsonrpc2.Responder) {
 	r.Go(func(context.Context) (any, error) {
 		err := c.srv.closeRuntime()
 		if err != nil {
 			c.srv.cfg.Logger.Warn("the sessions could not all be closed in time", "error", err)
 		}
+		c.settle()
 		r.ReplyThen(nil, nil, func() { c.srv.stopOnce.Do(func() { close(c.srv.stopped) }) })
 		return nil, nil
 	})
+}
+
+const (
+	settleTick = time.Millisecond
+	settleTime = 500 * time.Millisecond
+)
+
+// settle waits a little until only one request of the client has no answer. The
+// sessions are gone by then, so what is left is being answered right now.
+func (c *conn) settle() {
+	limit := time.NewTimer(settleTime)
+	defer limit.Stop()
+	tick := time.NewTicker(settleTick)
+	defer tick.Stop()
+	for c.rpc.Stats().InFlight > 1 {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			return
+		}
+	}
 }

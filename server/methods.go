@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
@@ -165,4 +167,17 @@ func read[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *
 			return false
 		})
 	}
+}
+
+// Methods returns the names of the methods that are served, sorted.
+func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
+
+// Refused returns the methods of the protocol that are known and not served, by
+// name, each with the reason that its callers read.
+func Refused() map[string]string {
+	out := make(map[string]string, len(refusals))
+	for _, r := range refusals {
+		out[r.method] = r.reason
+	}
+	return out
 }
