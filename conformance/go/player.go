@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	copilot "github.com/github/copilot-sdk/go"
@@ -192,12 +193,16 @@ func (p *player) open(ctx context.Context, s step) (any, error) {
 	if s.Do == "create" {
 		session, err = seat.client.CreateSession(ctx, &config)
 	} else {
-		session, err = seat.client.ResumeSession(ctx, id, &copilot.ResumeSessionConfig{
+		resume := copilot.ResumeSessionConfig{
 			Model: config.Model, Provider: config.Provider, SystemMessage: config.SystemMessage,
 			AvailableTools: config.AvailableTools, Streaming: config.Streaming, Tools: config.Tools,
 			OnPermissionRequest: config.OnPermissionRequest, OnEvent: config.OnEvent,
 			ContinuePendingWork: copilot.Bool(s.Continue),
-		})
+		}
+		// A runtime that was just killed may still hold the session for a moment.
+		for busy := true; busy; busy = err != nil && strings.Contains(err.Error(), "busy in process") {
+			session, err = seat.client.ResumeSession(ctx, id, &resume)
+		}
 	}
 	if err != nil {
 		return nil, err

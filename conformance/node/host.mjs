@@ -87,11 +87,8 @@ class Player {
       }
       case "resume": {
         const { client, saw } = this.connect(step.client);
-        const resumed = await client.resumeSession(this.#sessionId, {
-          ...this.config(step),
-          continuePendingWork: step.continue ?? false,
-          onEvent: saw,
-        });
+        const config = { ...this.config(step), continuePendingWork: step.continue ?? false, onEvent: saw };
+        const resumed = await onceFree(() => client.resumeSession(this.#sessionId, config));
         this.seats.get(step.client).session = resumed;
         return resumed.sessionId;
       }
@@ -201,6 +198,18 @@ class Player {
       this.#gates.set(name, gate);
     }
     return this.#gates.get(name);
+  }
+}
+
+/** Asks again while a runtime that was just killed still holds the session. */
+async function onceFree(resume) {
+  for (;;) {
+    try {
+      return await resume();
+    } catch (e) {
+      if (!/busy in process/.test(e.message)) throw e;
+      console.error(e.message);
+    }
   }
 }
 
