@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +26,8 @@ type journey struct {
 	rt    *rapid.T
 	words int
 
-	sent     []message         // by users, acknowledged
+	sent     []string          // by users, acknowledged
+	steering map[string]bool   // of all that users sent
 	seeds    map[string]string // id of the clear → word
 	banned   map[string]bool   // words that no request may hold any more
 	terminal map[string]bool   // of the newest answer's calls, by id
@@ -37,11 +39,6 @@ type journey struct {
 	records  int  // log, requests and events before that step
 	requests int
 	events   int
-}
-
-type message struct {
-	word     string
-	steering bool
 }
 
 var wordPattern = regexp.MustCompile(`W\d+W`)
@@ -70,8 +67,8 @@ func (j *journey) step(body Body) (Ready, error) {
 		}
 	}
 	for _, e := range ready.Events {
-		if p, ok := e.Payload.(event.UserMessage); ok && p.Delivery != deliveredSteering {
-			j.cleared = false
+		if p, ok := e.Payload.(event.UserMessage); ok && p.InteractionID != before.Loop.InteractionID {
+			j.cleared = false // another loop
 		}
 	}
 	j.checkPairs()
@@ -198,8 +195,7 @@ func (j *journey) checkOrder(before *State, events []*event.Event) {
 			continue
 		}
 		delete(waiting, p.Content)
-		steering := slices.ContainsFunc(j.sent, func(m message) bool { return m.word == p.Content && m.steering })
-		if !steering && len(waiting) > 0 {
+		if !j.steering[p.Content] && len(waiting) > 0 {
 			j.t.Fatalf("queued %s went before steering %v", p.Content, waiting)
 		}
 	}
@@ -263,9 +259,9 @@ func (j *journey) checkKept() {
 	for _, q := range slices.Concat(j.s.Queue, j.s.Steering) {
 		where[q.Prompt] = true
 	}
-	for _, m := range j.sent {
-		if !where[m.word] {
-			j.t.Fatalf("%s is lost", m.word)
+	for _, w := range j.sent {
+		if !where[w] {
+			j.t.Fatalf("%s is lost", w)
 		}
 	}
 	for id, w := range j.seeds {
@@ -274,7 +270,7 @@ func (j *journey) checkKept() {
 		}
 	}
 	said := map[string]int{}
-	var queued, steering []string
+	var queued, steering []int
 	for _, e := range j.log {
 		if e.Type != event.TypeUserMessage {
 			continue
@@ -286,27 +282,26 @@ func (j *journey) checkKept() {
 		if p.Source != "" {
 			continue
 		}
-		if slices.ContainsFunc(j.sent, func(m message) bool { return m.word == p.Content && m.steering }) {
-			steering = append(steering, p.Content)
+		n, _ := strconv.Atoi(strings.Trim(p.Content, "W"))
+		if j.steering[p.Content] {
+			steering = append(steering, n)
 		} else {
-			queued = append(queued, p.Content)
+			queued = append(queued, n)
 		}
 	}
-	for _, list := range [][]string{queued, steering} {
-		if !slices.IsSortedFunc(list, func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b)*(1-min(1, abs(len(a)-len(b)))) }) {
+	for _, list := range [][]int{queued, steering} {
+		if !slices.IsSorted(list) {
 			j.t.Fatalf("messages were delivered out of order: %v", list)
 		}
 	}
 }
 
-func abs(n int) int { return max(n, -n) }
-
 // The things that can happen.
 
 func (j *journey) say() {
-	m := message{j.word(), rapid.Bool().Draw(j.rt, "steering")}
-	j.sent = append(j.sent, m)
-	if _, err := j.step(Send{Message: event.Queued{Prompt: m.word, Steering: m.steering}}); err != nil {
+	w := j.word()
+	j.sent, j.steering[w] = append(j.sent, w), rapid.Bool().Draw(j.rt, "steering")
+	if _, err := j.step(Send{Message: event.Queued{Prompt: w, Steering: j.steering[w]}}); err != nil {
 		j.t.Fatalf("send: %v", err)
 	}
 }
@@ -567,7 +562,7 @@ func (j *journey) stale() {
 // TestJourneys: whatever happens to a session, in any order, the rules hold.
 func TestJourneys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		j := &journey{world: newWorld(rt), rt: rt, seeds: map[string]string{}, banned: map[string]bool{}, terminal: map[string]bool{}}
+		j := &journey{world: newWorld(rt), rt: rt, seeds: map[string]string{}, steering: map[string]bool{}, banned: map[string]bool{}, terminal: map[string]bool{}}
 		j.ask = rapid.Bool().Draw(rt, "ask")
 		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {
 			rt.Fatalf("begin: %v", err)
