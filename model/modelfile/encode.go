@@ -213,7 +213,10 @@ func textNode(s string) *yaml.Node {
 	switch {
 	case blockSafe(s):
 		n.Style = yaml.LiteralStyle
-	case !plainSafe(s):
+	case plainSafe(s):
+	case strings.IndexByte(s, '"') >= 0 && strings.IndexByte(s, '\n') < 0 && printable(s) && strings.TrimSpace(s) == s:
+		n.Style = yaml.SingleQuotedStyle // JSON stays readable
+	default:
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n

@@ -21,6 +21,8 @@ type Normalizer struct {
 	// Paths are more absolute paths, by the name of their placeholder: {"home":
 	// "/home/a"} stands as ${home}.
 	Paths map[string]string
+	// Secrets are texts that stand as [redacted] in the file.
+	Secrets []string
 }
 
 // FromRequest returns the messages of a request in the form of a file. An image
@@ -81,7 +83,7 @@ func (z Normalizer) Text(s string) string {
 // Messages returns the normal form: texts without their changing parts, call ids
 // numbered in order of appearance, arguments as compact JSON, the results of one
 // batch in the order of their calls, and assistant messages that follow one
-// another as one. System messages keep their text. What says how a reply is
+// another as one. What says how a reply is
 // played is dropped.
 func (z Normalizer) Messages(msgs []Message) []Message {
 	out := make([]Message, 0, len(msgs))
@@ -101,6 +103,8 @@ func (z Normalizer) Messages(msgs []Message) []Message {
 		m := &msgs[i]
 		n := Message{Line: m.Line, Role: m.Role, Content: m.Content}
 		switch m.Role {
+		case model.System, model.Developer:
+			n.Content = z.paths(m.Content)
 		case model.User:
 			n.Content = z.Text(m.Content)
 		case model.ToolRole:
@@ -241,7 +245,17 @@ func (z Normalizer) replacements() [][2]string {
 	return all
 }
 
+// Shorten puts the placeholders of paths and secrets into a text, and makes it
+// valid UTF-8, which a file must be.
+func (z Normalizer) Shorten(s string) string { return z.paths(s) }
+
 func (z Normalizer) paths(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	for _, secret := range z.Secrets {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "[redacted]")
+		}
+	}
 	if z.WorkDir == "" && len(z.Paths) == 0 {
 		return s
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	Models []modelfile.Model
 	// Normalizer prepares requests for the comparison with File.
 	Normalizer modelfile.Normalizer
+	// Once plays each answer of File once: what a replay of recorded traffic wants.
+	Once bool
 	// Record keeps every request, for [Provider.Requests]. With Replies requests
 	// are always kept.
 	Record bool
@@ -47,9 +49,10 @@ type Provider struct {
 	models  []modelfile.Model
 
 	mu       sync.Mutex
-	played   int           // replies of Replies that are done
-	answers  int           // answers begun, for response ids
-	attempts map[place]int // failed attempts before a reply, until it is played
+	played   int            // replies of Replies that are done
+	answers  int            // answers begun, for response ids
+	attempts map[place]int  // failed attempts before a reply, until it is played
+	done     map[place]bool // the answers that are played, with Once
 	requests []model.Request
 }
 
@@ -71,7 +74,7 @@ func Open(path string) (*Provider, error) {
 // New plays what cfg says. A Config without File and Replies plays nothing:
 // every request fails.
 func New(cfg Config) *Provider {
-	p := &Provider{cfg: cfg, models: cfg.Models, attempts: make(map[place]int)}
+	p := &Provider{cfg: cfg, models: cfg.Models, attempts: make(map[place]int), done: make(map[place]bool)}
 	if cfg.File != nil {
 		p.matcher = modelfile.NewMatcher(cfg.File, cfg.Normalizer)
 		p.models = cfg.File.Models
@@ -150,7 +153,7 @@ func (p *Provider) plan(req *model.Request) (*plan, *model.Error) {
 	}
 	match, err := p.matcher.Find(req, func(conversation, index int) bool {
 		if conversation >= 0 {
-			return true
+			return !p.done[place{conversation, index, ""}]
 		}
 		times := p.cfg.File.Errors[index].Failure.Times
 		at := place{conversation, index, req.SessionID}
@@ -168,11 +171,48 @@ func (p *Provider) plan(req *model.Request) (*plan, *model.Error) {
 		pl.failure = &match.Rule.Failure
 	case match.Silent:
 		pl.silent = true
+		p.finished(match)
 	default:
 		pl.answer = match.Answer
 		pl.failure = p.failure(place{match.Conversation, match.Index, req.SessionID}, match.Answer[0].Failures)
+		if pl.failure == nil {
+			p.finished(match)
+		}
 	}
 	return pl, nil
+}
+
+// finished notes that an answer is played.
+func (p *Provider) finished(m *modelfile.Match) {
+	if p.cfg.Once {
+		p.done[place{m.Conversation, m.Index, ""}] = true
+	}
+}
+
+// Rest lists the recorded answers that no request has asked for yet, for people:
+// a replay that leaves some was not the run that was recorded.
+func (p *Provider) Rest() []string {
+	if p.matcher == nil || !p.cfg.Once {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for i, c := range p.cfg.File.Conversations {
+		at := -1 // the index in the normal form
+		for k := range c.Messages {
+			m := &c.Messages[k]
+			if k > 0 && m.Role == model.Assistant && c.Messages[k-1].Role == model.Assistant {
+				continue
+			}
+			at++
+			fails := len(m.Failures) > 0 && m.Failures[len(m.Failures)-1].Times == modelfile.Always
+			if m.Role == model.Assistant && !fails && !p.done[place{i, at, ""}] {
+				out = append(out, fmt.Sprintf("conversations[%d].messages[%d] (line %d): %.60q", i, k, m.Line, orText(m.Content, "a call")))
+			}
+		}
+	}
+	return out
 }
 
 // next plans the next of Replies.
