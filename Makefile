@@ -1,0 +1,43 @@
+# What is done with this repository. `make` alone builds the binary.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 10s
+
+.PHONY: build test lint fuzz bench conformance demo clean
+
+# One static binary, which needs nothing of the machine it runs on.
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o transom ./cmd/transom
+
+# The race detector needs cgo, that is, a C compiler. `go test ./...` does not.
+test:
+	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+lint:
+	@unformatted=$$(find . -name node_modules -prune -o -name '*.go' -print | xargs gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "gofmt these files: $$unformatted"; exit 1; fi
+	go vet ./...
+	cd conformance/go && go vet ./...
+	go run $(STATICCHECK) ./...
+
+# Every fuzz target for FUZZTIME. The seeds alone are played by `make test`.
+fuzz:
+	@set -e; grep -rHo --include='*_test.go' --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]*' . | sort | \
+	while IFS=: read -r file decl; do \
+		echo "== $$(dirname $$file) $${decl#func }"; \
+		go test -run='^$$' -fuzz="^$${decl#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)" </dev/null; \
+	done
+
+bench:
+	go test -run='^$$' -bench=. -benchmem ./...
+
+# Hosts on the published SDKs against the binary: see conformance/README.md.
+conformance:
+	go run ./conformance/run
+
+demo:
+	@go run ./cmd/transom demo
+
+clean:
+	rm -f transom
+	go clean -testcache
