@@ -89,14 +89,17 @@ func (m *machine) revive() {
 
 // rerun puts the open calls of a batch back to work: requests and questions to
 // hosts stand as they are, under their old ids; a call that ran inside a process
-// that is gone has an unknown outcome and is never repeated by itself. ask:
-// nobody in this process has been asked yet.
-func (m *machine) rerun(ask bool) {
+// that is gone has an unknown outcome and is never repeated by itself. Orphans of
+// a clear are not waited for: nothing of theirs is wanted, and the seeded turn is
+// (S13). alone: no client that was attached before may still answer.
+func (m *machine) rerun(alone bool) {
 	for _, c := range slices.Clone(m.s.Loop.Calls) {
 		switch {
+		case alone && c.Orphan && !c.Done:
+			m.complete(c.ID, cutOff)
 		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID):
 		case c.Permission != "":
-			if ask {
+			if alone {
 				m.reask(c)
 			}
 		default:
