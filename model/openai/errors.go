@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,7 +108,15 @@ func (p *Provider) transportError(parent, ctx context.Context, err error) *model
 			err = ue.Err
 			e.Err = err
 		}
-		e.Msg = fmt.Sprintf("The model endpoint %s cannot be reached: %s. Check the base URL and that the server is running.", p.shown, p.clean(err.Error()))
+		check := "the base URL and that the server is running"
+		var cert *tls.CertificateVerificationError
+		switch {
+		case errors.Is(err, errRedirect):
+			e.Retryable, check = false, "the base URL"
+		case errors.As(err, &cert):
+			e.Retryable, check = false, "the server's certificate; SSL_CERT_FILE can name a file of trusted ones"
+		}
+		e.Msg = fmt.Sprintf("The model endpoint %s cannot be reached: %s. Check %s.", p.shown, p.clean(err.Error()), check)
 	}
 	return e
 }

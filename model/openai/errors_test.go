@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -254,8 +255,24 @@ func TestRedirects(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	}, nil)
 	_, err := model.Collect(p.Stream(t.Context(), ask))
-	if err == nil || asked || !strings.Contains(err.Error(), "redirects to another host") {
+	var e *model.Error
+	if !errors.As(err, &e) || e.Retryable || asked || !strings.Contains(e.Msg, "leads to another host") {
 		t.Errorf("asked %v: %v", asked, err)
+	}
+}
+
+func TestUntrustedCertificate(t *testing.T) {
+	srv := httptest.NewTLSServer(http.NotFoundHandler())
+	defer srv.Close()
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p, err := New(Config{BaseURL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Collect(p.Stream(t.Context(), ask))
+	var e *model.Error
+	if !errors.As(err, &e) || e.Retryable || !strings.Contains(e.Msg, "SSL_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -134,14 +135,17 @@ func CloseIdleConnections() { sharedClient().CloseIdleConnections() }
 // use. It follows redirects on the same host only.
 func SharedClient() *http.Client { return sharedClient() }
 
+// errRedirect says that a redirect was not followed.
+var errRedirect = errors.New("a redirect that is not followed")
+
 // sameHost refuses redirects to other hosts: they would be sent the headers of
 // the provider, keys among them.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
-		return fmt.Errorf("more than 5 redirects")
+		return fmt.Errorf("%w: more than 5 in a row", errRedirect)
 	}
 	if req.URL.Host != via[0].URL.Host || (via[0].URL.Scheme == "https" && req.URL.Scheme != "https") {
-		return fmt.Errorf("the server redirects to another host (%s); set the base URL to it, if it is right", req.URL.Host)
+		return fmt.Errorf("%w: it leads to another host (%s); set the base URL to it, if it is right", errRedirect, req.URL.Host)
 	}
 	return nil
 }
