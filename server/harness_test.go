@@ -131,10 +131,11 @@ type client struct {
 	moved  chan struct{} // closed and replaced when frames or closed change
 	paused chan struct{} // closed while the client reads
 	serial int
+	sent   map[int]int // how many frames there were when a request was sent
 }
 
 func newClient(t testing.TB, conn net.Conn) *client {
-	c := &client{t: t, conn: conn, moved: make(chan struct{}), paused: make(chan struct{})}
+	c := &client{t: t, conn: conn, moved: make(chan struct{}), paused: make(chan struct{}), sent: map[int]int{}}
 	close(c.paused)
 	done := make(chan struct{})
 	go func() {
@@ -234,6 +235,7 @@ type obj = map[string]any
 func (c *client) send(method string, params any) int {
 	c.t.Helper()
 	c.serial++
+	c.sent[c.serial] = c.count()
 	b, err := json.Marshal(obj{"jsonrpc": "2.0", "id": c.serial, "method": method, "params": params})
 	if err != nil {
 		c.t.Fatal(err)
@@ -312,7 +314,7 @@ func (c *client) count() int {
 // replyAt is the place of the answer to a request.
 func (c *client) replyAt(id int) int {
 	c.t.Helper()
-	return c.await(0, fmt.Sprintf("the answer to request %d", id), func(f frame) bool {
+	return c.await(c.sent[id], fmt.Sprintf("the answer to request %d", id), func(f frame) bool {
 		return f.Method == "" && string(f.ID) == strconv.Itoa(id)
 	})
 }
