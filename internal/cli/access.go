@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
+
 	"github.com/spf13/pflag"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/catalog"
+	"github.com/transom-run/transom/model/replay"
 	"github.com/transom-run/transom/model/scripted"
 )
 
@@ -15,6 +21,7 @@ type access struct {
 	tokenEnv         string
 	window           int
 	script           string
+	record, replay   string
 }
 
 func (a *access) register(f *pflag.FlagSet) {
@@ -25,6 +32,8 @@ func (a *access) register(f *pflag.FlagSet) {
 	f.StringVar(&a.wireModel, "wire-model", "", "the name that the server knows the model by")
 	f.IntVar(&a.window, "context-window", 0, "size of the model's window in `tokens`")
 	f.StringVar(&a.script, "script", "", "play the script in `FILE` instead of asking a model")
+	f.StringVar(&a.record, "record", "", "record what the model is asked and answers in `FILE`")
+	f.StringVar(&a.replay, "replay", "", "play the recording in `FILE` instead of asking a model")
 }
 
 // accessed is what the flags came to: at most one of the two is set; with none,
@@ -32,31 +41,98 @@ func (a *access) register(f *pflag.FlagSet) {
 type accessed struct {
 	provider *transom.ProviderConfig
 	custom   model.Provider
-	close    func() error
+	model    string // of a new session; "" leaves it to the provider
+
+	recorder *replay.Recorder
+	played   *scripted.Provider // the recording that is replayed
 }
 
-func (a *access) open(getenv func(string) string) (*accessed, error) {
-	out := &accessed{close: func() error { return nil }}
+// close ends what was opened, and says where it was not as it should be.
+func (a *accessed) close() error {
+	if a.recorder != nil {
+		return a.recorder.Close()
+	}
+	if a.played != nil {
+		if rest := a.played.Rest(); len(rest) > 0 {
+			return fmt.Errorf("the replay ended before the recording did: %s never asked for, the first at %s", plural(len(rest), "answer was", "answers were"), rest[0])
+		}
+	}
+	return nil
+}
+
+// open gets at the model. dir is the session's working directory.
+func (a *access) open(getenv func(string) string, dir string) (*accessed, error) {
 	if a.window < 0 {
 		return nil, usage("--context-window is a number of tokens, not %d", a.window)
 	}
-	if a.script != "" {
-		if a.baseURL != "" || a.keyEnv != "" || a.tokenEnv != "" || a.wireModel != "" {
-			return nil, usage("--script plays a file: no server is asked, so --base-url, --api-key-env, --bearer-token-env and --wire-model have no place beside it")
-		}
-		script, err := scripted.Open(a.script)
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	server := a.baseURL != "" || a.keyEnv != "" || a.tokenEnv != "" || a.wireModel != ""
+	out := &accessed{model: a.model}
+	switch {
+	case a.replay != "" && (a.script != "" || a.record != ""):
+		return nil, usage("--replay plays a recording: --script and --record have no place beside it")
+	case server && (a.script != "" || a.replay != ""):
+		return nil, usage("--script and --replay play a file: no server is asked, so --base-url, --api-key-env, --bearer-token-env and --wire-model have no place beside them")
+	case a.script != "":
+		p, err := scripted.Open(a.script)
 		if err != nil {
 			return nil, &Error{CodeUsage, err}
 		}
-		out.custom = script
-		return out, nil
+		out.play(p)
+	case a.replay != "":
+		p, err := replay.Open(a.replay, replay.Config{WorkDir: dir})
+		if err != nil {
+			return nil, &Error{CodeUsage, err}
+		}
+		out.play(p)
+		out.played = p
+	case server:
+		if out.provider, err = a.provider(getenv); err != nil {
+			return nil, err
+		}
 	}
-	if a.baseURL == "" && a.keyEnv == "" && a.tokenEnv == "" && a.wireModel == "" {
-		return out, nil
+	if a.record != "" {
+		return out, a.startRecording(out, getenv, dir)
 	}
-	p, err := a.provider(getenv)
-	out.provider = p
-	return out, err
+	return out, nil
+}
+
+// play makes a file the model, and its first model the default.
+func (a *accessed) play(p *scripted.Provider) {
+	a.custom = p
+	if models, err := p.Models(context.Background()); err == nil && len(models) > 0 && a.model == "" {
+		a.model = models[0].ID
+	}
+}
+
+// startRecording puts a recorder before the model that the session would have
+// without one.
+func (a *access) startRecording(out *accessed, getenv func(string) string, dir string) error {
+	cfg := replay.Config{WorkDir: dir, Secrets: []string{getenv("COPILOT_PROVIDER_API_KEY"), getenv("COPILOT_PROVIDER_BEARER_TOKEN")}}
+	if out.custom == nil {
+		own := catalog.Config{Model: a.model, Getenv: getenv}
+		if p := out.provider; p != nil {
+			own.Provider = &catalog.Provider{
+				BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, ModelID: p.ModelID,
+				WireModel: p.WireModel, MaxPromptTokens: p.ContextWindow,
+			}
+			cfg.Secrets = append(cfg.Secrets, p.APIKey, p.BearerToken)
+		}
+		choice, err := catalog.Resolve(own)
+		if err != nil {
+			return err
+		}
+		out.provider, out.custom, out.model = nil, choice.Provider, choice.Model.ID
+	}
+	rec, err := replay.Record(a.record, out.custom, cfg)
+	if err != nil {
+		return &Error{CodeUsage, err}
+	}
+	out.custom, out.recorder = rec, rec
+	return nil
 }
 
 // provider completes the flags by the environment. A key of the environment goes
@@ -74,9 +150,6 @@ func (a *access) provider(getenv func(string) string) (*transom.ProviderConfig, 
 	}
 	if p.BaseURL == "" {
 		return nil, usage("which server? Give --base-url, or set COPILOT_PROVIDER_BASE_URL")
-	}
-	if p.ModelID == "" {
-		return nil, usage("which model of %s? Give --model, or set COPILOT_MODEL", p.BaseURL)
 	}
 	for _, v := range []struct {
 		flag, name string

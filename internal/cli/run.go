@@ -61,7 +61,10 @@ Exit codes: 0 answered; 1 the turn failed; 2 the command is not right as written
   # go on with the newest session
   transom run -p "And at sunset?" --continue
   # a script instead of a model: docs/model-files.md
-  transom run -p Hello --script hello.yaml`,
+  transom run -p Hello --script hello.yaml
+  # record what a model is asked and answers, and play it back without the model
+  transom run -p Hello --record hello.yaml
+  transom run -p Hello --replay hello.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -101,10 +104,19 @@ func (o *runOptions) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	access, err := o.access.open(os.Getenv)
+	access, err := o.access.open(os.Getenv, o.dir)
 	if err != nil {
 		return err
 	}
+	err = o.converse(ctx, cmd, access, prompt)
+	if end := access.close(); err == nil {
+		err = end // beside a failure it would only distract
+	}
+	return err
+}
+
+// converse opens a session and has the prompt answered in it.
+func (o *runOptions) converse(ctx context.Context, cmd *cobra.Command, access *accessed, prompt string) error {
 	rt, err := transom.Open(transom.Config{Home: o.home, Dir: o.dir, ApproveAll: o.yes, ContextWindow: o.access.window})
 	if err != nil {
 		return err
@@ -120,7 +132,7 @@ func (o *runOptions) run(ctx context.Context, cmd *cobra.Command) error {
 	if s != nil {
 		err = errors.Join(err, s.Close(end))
 	}
-	return errors.Join(err, rt.Close(end), access.close())
+	return errors.Join(err, rt.Close(end))
 }
 
 func (o *runOptions) readPrompt(in io.Reader) (string, error) {
@@ -151,7 +163,7 @@ func (o *runOptions) session(ctx context.Context, rt *transom.Runtime, a *access
 	system := transom.SystemMessage{Content: o.system}
 	if o.resume == "" && !o.newest {
 		s, err = rt.CreateSession(ctx, transom.SessionConfig{
-			Model: o.access.model, ReasoningEffort: o.effort, Streaming: !o.whole, Tools: tools, SystemMessage: system,
+			Model: a.model, ReasoningEffort: o.effort, Streaming: !o.whole, Tools: tools, SystemMessage: system,
 			Provider: a.provider, Custom: a.custom, RequestPermission: true,
 		})
 		return s, err

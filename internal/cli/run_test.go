@@ -196,11 +196,14 @@ func TestRunUsage(t *testing.T) {
 		{"what should the model be asked", []string{"-p", " \n"}},
 		{"what should the model be asked", []string{"-p", "-"}},
 		{"takes no arguments", []string{"Hello"}},
-		{"--script plays a file", []string{"-p", "x", "--script", file, "--base-url", "http://localhost:1"}},
+		{"--script and --replay play a file", []string{"-p", "x", "--script", file, "--base-url", "http://localhost:1"}},
 		{"/nowhere/x.yaml: cannot be read", []string{"-p", "x", "--script", "/nowhere/x.yaml"}},
+		{"--replay plays a recording", []string{"-p", "x", "--script", file, "--replay", file}},
+		{"--replay plays a recording", []string{"-p", "x", "--record", home + "/x", "--replay", file}},
+		{"/nowhere/x.yaml", []string{"-p", "x", "--replay", "/nowhere/x.yaml"}},
+		{"/nowhere/x.yaml", []string{"-p", "x", "--script", file, "--record", "/nowhere/x.yaml"}},
 		{"script.yaml:1: models", []string{"-p", "x", "--script", bad}},
 		{"which server?", []string{"-p", "x", "--wire-model", "m"}},
-		{"which model of http://localhost:1?", []string{"-p", "x", "--base-url", "http://localhost:1"}},
 		{"the variable NIX, which is not set", []string{"-p", "x", "--base-url", "http://localhost:1", "--model", "m", "--api-key-env", "NIX"}},
 		{"not -1", []string{"-p", "x", "--context-window", "-1"}},
 		{"invalid argument", []string{"-p", "x", "--context-window", "many"}},
@@ -274,4 +277,33 @@ func TestRunNamesTheServerThatRefuses(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer s.Close()
 	run(t, "", "run", "-p", "x", "--home", home, "--base-url", s.URL, "--model", "m").want(t, CodeFailed, strings.TrimPrefix(s.URL, "http://"))
+}
+
+// What a server said once is said again by the recording, without the server.
+func TestRunRecordsAndReplays(t *testing.T) {
+	home := plain(t)
+	url, _ := server(t)
+	t.Setenv("A_KEY", "secret-1")
+	file := filepath.Join(t.TempDir(), "recorded.yaml")
+	run(t, "", "run", "-p", "clear, secret-1", "--clear-tool", "-y", "--home", home, "--record", file,
+		"--base-url", url, "--model", "m", "--api-key-env", "A_KEY").want(t, CodeOK, "Fresh.")
+	if strings.Contains(string(read(t, file)), "secret-1") {
+		t.Error("the key is in the recording")
+	}
+	r := run(t, "", "run", "-p", "Hello", "--home", home, "--record", file, "--base-url", url, "--model", "m")
+	r.want(t, CodeOK, "Hello to you.")
+
+	for range 2 {
+		r = run(t, "", "run", "-p", "Hello", "--home", home, "--replay", file)
+		if r.want(t, CodeOK); r.out != "Hello to you.\n" {
+			t.Errorf("the replay said %q", r.out)
+		}
+	}
+	run(t, "", "run", "-p", "Something else", "--home", home, "--replay", file).want(t, CodeFailed, "recorded.yaml", "Something else")
+
+	// With the environment's model.
+	t.Setenv("COPILOT_PROVIDER_BASE_URL", url)
+	t.Setenv("COPILOT_MODEL", "em")
+	run(t, "", "run", "-p", "Hello", "--home", home, "--record", file).want(t, CodeOK, "Hello to you.")
+	run(t, "", "run", "-p", "Hello", "--home", home, "--replay", file).want(t, CodeOK, "Hello to you.")
 }
