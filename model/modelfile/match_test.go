@@ -44,27 +44,27 @@ func matcher(t *testing.T, text string) *Matcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewMatcher(f, Normalizer{WorkDir: "/tmp/work"})
+	return NewMatcher(f, Normalizer{WorkDir: "/tmp/proj"})
 }
 
 func TestFindRecorded(t *testing.T) {
 	m := matcher(t, weather)
 	sys := model.Message{Role: model.System, Text: "You are"}
 	req := &model.Request{Model: "demo", Messages: []model.Message{sys,
-		user("<current_datetime>2026-01-01T00:00:00Z</current_datetime>\n\nRead /tmp/work/a.txt")}}
+		user("<current_datetime>2026-01-01T00:00:00Z</current_datetime>\n\nRead /tmp/proj/a.txt")}}
 	got, err := m.Find(req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Answer) != 2 || got.Answer[0].ToolCalls[0].Name != "bash" ||
-		got.Answer[0].ToolCalls[0].Arguments != `{"p":"/tmp/work/a.txt"}` || got.Index != 2 {
+		got.Answer[0].ToolCalls[0].Arguments != `{"p":"/tmp/proj/a.txt"}` || got.Index != 2 {
 		t.Fatalf("got %+v", got)
 	}
 	// The next request shows the two as one message, its results in any order,
 	// under other ids.
 	req.Messages = append(req.Messages,
 		model.Message{Role: model.Assistant, Text: "First.", Calls: []model.Call{
-			{ID: "q", Name: "bash", Arguments: `{ "p": "/tmp/work/a.txt" }`}, {ID: "r", Name: "look", Arguments: "{}"}}},
+			{ID: "q", Name: "bash", Arguments: `{ "p": "/tmp/proj/a.txt" }`}, {ID: "r", Name: "look", Arguments: "{}"}}},
 		model.Message{Role: model.ToolRole, CallID: "r", Text: `{"b": 2, "a": 1}`},
 		model.Message{Role: model.ToolRole, CallID: "q", Text: "Tool 'x' does not exist. Available tools are z, w."})
 	got, err = m.Find(req, nil)
@@ -85,7 +85,7 @@ func TestFindRecorded(t *testing.T) {
 func TestFindDiff(t *testing.T) {
 	m := matcher(t, weather)
 	sys := model.Message{Role: model.System, Text: "You are"}
-	_, err := m.Find(&model.Request{Model: "demo", Messages: []model.Message{sys, user("Read /tmp/work/b.txt")}}, nil)
+	_, err := m.Find(&model.Request{Model: "demo", Messages: []model.Message{sys, user("Read /tmp/proj/b.txt")}}, nil)
 	want := `closest is conversations[0] (line 6): the first difference is in messages[1].content:
   request: "Read ${workdir}/b.txt"
   file:    "Read ${workdir}/a.txt"`

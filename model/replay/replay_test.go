@@ -63,7 +63,7 @@ conversations:
   - when: {user: {contains: Read}}
     replies:
       - content: Looking.
-        tool_calls: [{name: look, arguments: {path: "/work/x/a.txt"}}, {name: look, arguments: {}}]
+        tool_calls: [{name: look, arguments: {path: "/proj/x/a.txt"}}, {name: look, arguments: {}}]
         usage: {input: 5, output: 2}
       - {content: "Read it.\nTwo lines, k3y-text.", chunk_size: 4, chunk_delay: 20ms, delay: 100ms, finish: end_turn}
   - when: {user: {equals: again}}
@@ -96,13 +96,13 @@ func record(t *testing.T, cfg Config) (path string, out []*model.Response) {
 
 func TestRecordAndReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{WorkDir: "/work/x", Secrets: []string{"k3y-text"}}
+		cfg := Config{WorkDir: "/proj/x", Secrets: []string{"k3y-text"}}
 		path, want := record(t, cfg)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, not := range []string{"k3y-text", "/work/x", "current_datetime"} {
+		for _, not := range []string{"k3y-text", "/proj/x", "current_datetime"} {
 			if strings.Contains(string(data), not) {
 				t.Errorf("%q is in the file:\n%s", not, data)
 			}
@@ -145,14 +145,14 @@ func TestRecordAndReplay(t *testing.T) {
 
 func TestReplayDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{WorkDir: "/work/x"}
+		cfg := Config{WorkDir: "/proj/x"}
 		path, _ := record(t, cfg)
 		tests := []struct {
 			name   string
 			change func(*model.Request)
 			want   string
 		}{
-			{"text", func(r *model.Request) { r.Messages[1].Text = "Read /work/x/b.txt" }, "messages[1].content:\n  request: \"Read ${workdir}/b.txt\""},
+			{"text", func(r *model.Request) { r.Messages[1].Text = "Read /proj/x/b.txt" }, "messages[1].content:\n  request: \"Read ${workdir}/b.txt\""},
 			{"system", func(r *model.Request) { r.Messages[0].Text = "Work elsewhere" }, "messages[0].content"},
 			{"tools", func(r *model.Request) { r.Tools = tools[:1] }, "tools[1]:\n  request: (nothing)\n  file:    clear"},
 			{"model", func(r *model.Request) { r.Model = "other" }, "no rule holds"},
@@ -164,7 +164,7 @@ func TestReplayDiffers(t *testing.T) {
 				t.Fatal(err)
 			}
 			req := &model.Request{Model: "demo", Tools: tools, Messages: []model.Message{
-				{Role: model.System, Text: "Work in /work/x"}, user("Read /work/x/a.txt with k3y-text")}}
+				{Role: model.System, Text: "Work in /proj/x"}, user("Read /proj/x/a.txt with k3y-text")}}
 			tt.change(req)
 			_, err = model.Collect(p.Stream(t.Context(), req))
 			var e *model.Error
@@ -180,7 +180,7 @@ func TestReplayDiffers(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path, _ := record(t, Config{WorkDir: "/work/x", AnySystem: true, Chunks: true, Models: []modelfile.Model{{ID: "demo", ContextWindow: 7}}})
+		path, _ := record(t, Config{WorkDir: "/proj/x", AnySystem: true, Chunks: true, Models: []modelfile.Model{{ID: "demo", ContextWindow: 7}}})
 		f, err := modelfile.Load(path)
 		if err != nil {
 			t.Fatal(err)
