@@ -235,7 +235,7 @@ func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
 
 // read folds a stored log while the pen is held.
 func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn.State, eventlog.Log, []eventlog.Damage, error) {
-	if err := hold.TakePen(); err != nil {
+	if err := takePen(ctx, hold); err != nil {
 		return turn.State{}, nil, nil, err
 	}
 	log, damages, err := r.store.Open(ctx, id)
@@ -251,6 +251,31 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		return turn.State{}, nil, nil, err
 	}
 	return state, log, append(damages, unread...), nil
+}
+
+// dyingTime is how long a process that was killed may go on holding the pen while
+// the system ends it.
+const dyingTime = 500 * time.Millisecond
+
+// takePen takes the pen, waiting a moment for a holder that is on its way out.
+func takePen(ctx context.Context, hold eventlog.Hold) error {
+	deadline := time.After(dyingTime)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := hold.TakePen()
+		var held *eventlog.HeldError
+		if !errors.As(err, &held) || held.PID == os.Getpid() {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // load starts a session's actor, which owns the log and the hold from here on.
