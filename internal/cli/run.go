@@ -223,7 +223,8 @@ type show struct {
 	raw, quiet bool
 	safe       bool // stdout is a terminal: disarm what is printed
 
-	in *asker
+	in   *asker
+	echo bool // answers are typed at a terminal, which shows them
 
 	message string // whose text is being printed
 	newline bool   // the text so far ends a line
@@ -233,7 +234,7 @@ type show struct {
 
 func newShow(cmd *cobra.Command, o *runOptions) *show {
 	return &show{
-		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: newAsker(cmd.InOrStdin()),
+		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), in: newAsker(cmd.InOrStdin()), echo: isTerminal(cmd.InOrStdin()),
 		raw: o.raw, quiet: o.quiet, safe: isTerminal(cmd.OutOrStdout()), newline: true,
 	}
 }
@@ -373,12 +374,15 @@ func (w *show) ask(ctx context.Context, name string, args json.RawMessage) trans
 		w.breakLine()
 		fmt.Fprintf(w.err, "? Run %s %s\n  [y]es, [a]lways in this session, [n]o: ", printable(name), oneLine(string(args), 600))
 		answer, ok := w.in.line(ctx)
+		if !w.echo {
+			fmt.Fprintln(w.err, answer)
+		}
 		switch {
 		case ctx.Err() != nil:
 			fmt.Fprintln(w.err)
 			return transom.Decision{Kind: "user-not-available"}
 		case !ok:
-			fmt.Fprintln(w.err, "\n  nobody answers: denied. Give --yes to run tools without asking.")
+			fmt.Fprintln(w.err, "  nobody answers: denied. Give --yes to run tools without asking.")
 			return transom.Decision{Kind: "user-not-available"}
 		case answer == "y" || answer == "yes":
 			return transom.Decision{Kind: "approve-once"}
