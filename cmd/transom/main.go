@@ -19,6 +19,15 @@ func main() {
 	root := &cobra.Command{
 		Use:   "transom",
 		Short: "An agent runtime whose hosts control what the model remembers",
+		Long: `An agent runtime whose hosts control what the model remembers.
+
+Hosts written with the Copilot SDKs launch transom as their server: set
+COPILOT_CLI_PATH to this program. People use the commands below; 'transom demo'
+shows what it is about and needs no network.`,
+		Example: `  transom demo
+  transom run -p "Why is the sky blue?" --base-url http://localhost:11434/v1 --model qwen3
+  transom sessions show
+  transom --headless --port 3000     # a server for many clients`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !o.headless {
 				return cmd.Help()
