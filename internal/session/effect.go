@@ -39,21 +39,31 @@ func (s *Session) ask(ctx context.Context, e *turn.AskPermission) {
 		}
 		q := Question{RequestID: e.RequestID, Request: e.Request, Tool: e.Tool, CallID: e.Call, Arguments: e.Arguments}
 		s.running.Go(func() {
-			d := answer(ctx, v.(Asker), q)
-			s.box.post(item{body: turn.PermissionAnswer{RequestID: e.RequestID, Decision: d}})
+			select {
+			case d := <-answer(ctx, v.(Asker), q):
+				s.box.post(item{body: turn.PermissionAnswer{RequestID: e.RequestID, Decision: d}})
+			case <-ctx.Done(): // nobody waits for the answer
+			}
 		})
 		return
 	}
 }
 
-// answer asks; a handler that panics has not approved anything.
-func answer(ctx context.Context, a Asker, q Question) (d policy.Decision) {
-	defer func() {
-		if recover() != nil {
-			d = policy.NotAvailable()
-		}
+// answer asks, in a goroutine that outlives the question only where the handler
+// ignores its context. A handler that does not return has not approved anything.
+func answer(ctx context.Context, a Asker, q Question) <-chan policy.Decision {
+	answered := make(chan policy.Decision, 1)
+	go func() {
+		d := policy.NotAvailable()
+		defer func() {
+			if recover() != nil {
+				d = policy.NotAvailable()
+			}
+			answered <- d
+		}()
+		d = a(ctx, q)
 	}()
-	return a(ctx, q)
+	return answered
 }
 
 // askModel makes a model call, with further attempts where that may help.
@@ -93,7 +103,12 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 	}
 }
 
-func (s *Session) resolve(ctx context.Context, req *model.Request) (model.Provider, error) {
+func (s *Session) resolve(ctx context.Context, req *model.Request) (p model.Provider, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = crashed(v)
+		}
+	}()
 	if s.cfg.Model == nil {
 		return nil, &model.Error{Kind: model.Setup, Msg: "no model is configured for this session"}
 	}
@@ -104,7 +119,7 @@ func (s *Session) resolve(ctx context.Context, req *model.Request) (model.Provid
 func (s *Session) attempt(ctx context.Context, p model.Provider, req *model.Request, f turn.Fence) (r *model.Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &model.Error{Kind: model.Query, Msg: fmt.Sprintf("the model provider failed inside Transom: %v", v)}
+			err = crashed(v)
 		}
 	}()
 	var acc model.Accumulator
@@ -121,6 +136,11 @@ func (s *Session) attempt(ctx context.Context, p model.Provider, req *model.Requ
 		return r, err
 	}
 	return acc.Response(), nil
+}
+
+// crashed is the failure of a provider that panicked.
+func crashed(v any) *model.Error {
+	return &model.Error{Kind: model.Query, Msg: fmt.Sprintf("the model provider failed inside Transom: %v", v)}
 }
 
 func asModelError(err error) *model.Error {

@@ -5,18 +5,34 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 )
 
+// place is a place between two records of the log: skip records after pos. One
+// append writes several records, and only the first one's position is known.
+type place struct {
+	pos  eventlog.Position
+	skip int
+}
+
 // node is one published event in the shared list.
 type node struct {
 	ev     *event.Event
-	after  eventlog.Position // of the log once the event was written
-	not    []string          // clients that are not to see it
-	weight int64             // bytes published up to and including this event
+	after  place    // where the log goes on after the event
+	not    []string // clients that are not to see it
+	weight int64    // bytes published up to and including this event
 	next   *node
+}
+
+// hidden is an event that some clients are not to see, kept for those who will
+// meet it in the log.
+type hidden struct {
+	id  string
+	not []string
+	pos eventlog.Position // of the log, at or before the event
 }
 
 // feed is the list of recent events of a session. Nodes are kept alive by the
@@ -25,19 +41,21 @@ type feed struct {
 	mu     sync.Mutex
 	tail   *node // of the newest event; never nil
 	subs   []*Subscription
+	hidden []hidden
 	closed bool
+	close  func() // ends the log, once nobody reads it any more
 	maxLag int64
 	log    eventlog.Log
 }
 
 func newFeed(log eventlog.Log, maxLag int64) *feed {
-	return &feed{tail: &node{after: log.End()}, maxLag: maxLag, log: log}
+	return &feed{tail: &node{after: place{pos: log.End()}}, maxLag: maxLag, log: log}
 }
 
 // publication is an event on its way into the feed.
 type publication struct {
 	ev    *event.Event
-	after eventlog.Position
+	after place
 	not   []string
 }
 
@@ -51,6 +69,9 @@ func (f *feed) publish(ps []publication) {
 		n := &node{ev: p.ev, after: p.after, not: p.not, weight: f.tail.weight + int64(len(p.ev.Line))}
 		f.tail.next = n
 		f.tail = n
+		if len(p.not) > 0 {
+			f.hide(p)
+		}
 	}
 	for _, s := range f.subs {
 		if s.at != nil && f.tail.weight-s.at.weight > f.maxLag {
@@ -61,29 +82,59 @@ func (f *feed) publish(ps []publication) {
 	f.mu.Unlock()
 }
 
+// hide notes an event for subscribers who read the log, and forgets those that
+// every subscriber has passed. f.mu is held.
+func (f *feed) hide(p publication) {
+	passed := p.after.pos
+	for _, s := range f.subs {
+		passed = min(passed, s.from.pos)
+	}
+	f.hidden = slices.DeleteFunc(f.hidden, func(h hidden) bool { return h.pos < passed })
+	f.hidden = append(f.hidden, hidden{p.ev.ID, p.not, p.after.pos})
+}
+
 // open places a subscription after the newest event.
 func (f *feed) open(s *Subscription) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.feed, s.at, s.pos = f, f.tail, f.tail.after
+	s.feed, s.at, s.from = f, f.tail, f.tail.after
 	if f.closed {
 		s.ended = true
 	} else {
 		f.subs = append(f.subs, s)
 	}
 	close(s.opened)
+	f.mu.Unlock()
+	if s.early.Load() {
+		s.Close()
+	}
 }
 
-// end closes the feed: subscribers get what is left, then the end.
-func (f *feed) end() {
+// end closes the feed: subscribers get what is left, then the end. closeLog is
+// called once none of them reads the log any more.
+func (f *feed) end(closeLog func()) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
+	f.closed, f.close = true, closeLog
 	for _, s := range f.subs {
 		s.ended = true
 		s.notify()
 	}
-	f.subs = nil
+	f.subs = slices.DeleteFunc(f.subs, func(s *Subscription) bool { return s.at != nil })
+	done := len(f.subs) == 0
+	f.mu.Unlock()
+	if done {
+		closeLog()
+	}
+}
+
+// leave takes a subscription out. f.mu is held; what is returned is to be called
+// without it.
+func (f *feed) leave(s *Subscription) (then func()) {
+	n := len(f.subs)
+	f.subs = slices.DeleteFunc(f.subs, func(o *Subscription) bool { return o == s })
+	if f.closed && n > 0 && len(f.subs) == 0 {
+		return f.close
+	}
+	return func() {}
 }
 
 // ErrEnded is returned by [Subscription.Next] after the last event.
@@ -94,11 +145,12 @@ type Subscription struct {
 	client string
 	opened chan struct{}
 	wake   chan struct{}
+	early  atomic.Bool // Close was called, perhaps before the opening
 
 	// guarded by feed.mu once opened
 	feed  *feed
 	at    *node // the event passed last; nil while the log is read
-	pos   eventlog.Position
+	from  place // where the log goes on after it
 	ended bool
 	gone  bool
 }
@@ -118,16 +170,18 @@ func (s *Subscription) notify() {
 
 // Close ends the subscription: Next returns ErrEnded. Closing twice is fine.
 func (s *Subscription) Close() {
+	s.early.Store(true)
 	select {
 	case <-s.opened:
 	default:
-		return
+		return // the opening closes it
 	}
 	s.feed.mu.Lock()
-	defer s.feed.mu.Unlock()
 	s.gone, s.ended, s.at = true, true, nil
-	s.feed.subs = slices.DeleteFunc(s.feed.subs, func(o *Subscription) bool { return o == s })
+	then := s.feed.leave(s)
 	s.notify()
+	s.feed.mu.Unlock()
+	then()
 }
 
 // Next appends the events that have come to buf, waiting for at least one. It
@@ -179,7 +233,7 @@ func (s *Subscription) collect(buf []*event.Event) (out []*event.Event, ended, b
 	out = buf
 	for s.at.next != nil && len(out)-len(buf) < batchMax {
 		s.at = s.at.next
-		s.pos = s.at.after
+		s.from = s.at.after
 		if !slices.Contains(s.at.not, s.client) {
 			out = append(out, s.at.ev)
 		}
@@ -188,18 +242,35 @@ func (s *Subscription) collect(buf []*event.Event) (out []*event.Event, ended, b
 }
 
 // catchUp reads records that the list no longer holds, and goes back to the list
-// once there are none left.
+// once there are none left. It reads no further than what was published: a record
+// beyond that comes with the list.
 func (s *Subscription) catchUp(buf []*event.Event) ([]*event.Event, error) {
-	s.feed.mu.Lock()
-	if s.pos >= s.feed.tail.after {
-		s.at = s.feed.tail
-		s.feed.mu.Unlock()
+	f := s.feed
+	f.mu.Lock()
+	if s.gone {
+		f.mu.Unlock()
 		return buf, nil
 	}
-	from := s.pos
-	s.feed.mu.Unlock()
-	n := len(buf)
-	for rec, err := range s.feed.log.Read(from) {
+	from, until := s.from, f.tail.after.pos
+	if from.pos >= until {
+		s.at = f.tail
+		then := func() {}
+		if f.closed {
+			then = f.leave(s)
+		}
+		f.mu.Unlock()
+		then()
+		return buf, nil
+	}
+	secret := map[string]bool{}
+	for _, h := range f.hidden {
+		if slices.Contains(h.not, s.client) {
+			secret[h.id] = true
+		}
+	}
+	f.mu.Unlock()
+	n, more := len(buf), false
+	for rec, err := range f.log.Read(from.pos) {
 		if err != nil {
 			var damage *eventlog.DamageError
 			if errors.As(err, &damage) {
@@ -207,17 +278,28 @@ func (s *Subscription) catchUp(buf []*event.Event) ([]*event.Event, error) {
 			}
 			return buf, err
 		}
-		from = rec.Next
-		if e, err := event.Decode(rec.Line); err == nil && e.Public() {
-			buf = append(buf, e)
-		}
-		if len(buf)-n >= batchMax {
+		if more = rec.Pos < until && len(buf)-n >= batchMax; more || rec.Pos >= until {
 			break
 		}
+		if from.skip > 1 {
+			from.skip--
+			continue
+		}
+		passed := from.skip == 1
+		from = place{pos: rec.Next}
+		if passed {
+			continue
+		}
+		if e, err := event.Decode(rec.Line); err == nil && e.Public() && !secret[e.ID] {
+			buf = append(buf, e)
+		}
 	}
-	s.feed.mu.Lock()
-	s.pos = from
-	s.feed.mu.Unlock()
+	if !more {
+		from = place{pos: until} // also where records before it cannot be read
+	}
+	f.mu.Lock()
+	s.from = from
+	f.mu.Unlock()
 	return buf, nil
 }
 

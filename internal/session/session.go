@@ -86,8 +86,9 @@ type Session struct {
 	// owned by the actor
 	state   turn.State
 	pen     bool
-	real    bool          // the log holds a record that makes it worth keeping
-	out     []publication // readied, not yet in the feed
+	real    bool              // the log holds a record that makes it worth keeping
+	wrote   eventlog.Position // of the step's first record
+	out     []publication     // readied, not yet in the feed
 	cancel  context.CancelFunc
 	effects context.Context
 	running sync.WaitGroup
@@ -117,7 +118,7 @@ func (s *Session) ID() string { return s.cfg.ID }
 func (s *Session) View() *turn.State { return s.view.Load() }
 
 // Done is closed when the session has left this process: everything it held is
-// released.
+// released, but for a log that a slow subscriber still reads.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Log returns the session's log, for reading.
@@ -188,14 +189,15 @@ func (s *Session) finish() {
 	s.cancel()
 	s.running.Wait()
 	s.checkpoint()
-	s.feed.end()
+	s.feed.end(func() {
+		if err := s.cfg.Log.Close(); err != nil {
+			s.cfg.Logger.Warn("close session log", "session", s.cfg.ID, "error", err)
+		}
+	})
 	if s.cfg.Hold != nil {
 		if err := s.cfg.Hold.Release(); err != nil {
 			s.cfg.Logger.Warn("release session", "session", s.cfg.ID, "error", err)
 		}
-	}
-	if err := s.cfg.Log.Close(); err != nil {
-		s.cfg.Logger.Warn("close session log", "session", s.cfg.ID, "error", err)
 	}
 	close(s.done)
 }
@@ -205,6 +207,7 @@ func (s *Session) handle(it item) {
 	in := turn.Input{At: time.Now(), NewID: newID, Body: s.complete(it.body)}
 	next, ready, err := turn.Step(s.state, in)
 	if err == nil {
+		s.wrote = s.cfg.Log.End()
 		err = s.persist(&next, &ready)
 	}
 	if err != nil {
@@ -262,19 +265,20 @@ func (s *Session) complete(body turn.Body) turn.Body {
 	return body
 }
 
-// failed undoes an input. An effect's outcome that could not be written ends the
-// turn instead: nobody else would hear of it.
+// failed undoes an input. An outcome that the turn waits for and that could not
+// be written ends the turn instead: it comes only once.
 func (s *Session) failed(it item, err error) {
-	if it.done != nil {
+	var refusal *turn.Refusal
+	refused := errors.As(err, &refusal)
+	_, leaves := it.body.(turn.Detach)
+	if it.done != nil && (refused || !leaves) {
 		it.done(nil, err)
 		if it.sub != nil {
 			s.feed.open(it.sub)
 			it.sub.Close()
 		}
-		return
 	}
-	var refusal *turn.Refusal
-	if errors.As(err, &refusal) {
+	if refused || it.done != nil && !leaves && !outcome(it.body) {
 		return
 	}
 	s.cfg.Logger.Error("session log", "session", s.cfg.ID, "error", err)
@@ -289,9 +293,18 @@ func (s *Session) failed(it item, err error) {
 	s.flush()
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
-	if d, ok := it.body.(turn.Detach); ok && d.Lost {
+	if leaves {
 		s.handle(it) // the turn is over: what is left of it needs no record
 	}
+}
+
+// outcome reports whether an input is what a turn waits for.
+func outcome(body turn.Body) bool {
+	switch body.(type) {
+	case turn.ToolAnswer, turn.PermissionAnswer:
+		return true
+	}
+	return false
 }
 
 func (s *Session) publishView() {
@@ -306,24 +319,36 @@ func (s *Session) persist(next *turn.State, ready *turn.Ready) error {
 		return nil
 	}
 	if err := s.takePen(); err != nil {
-		if next.Live.Closed {
-			ready.Events = nil // the session is another's by now: it is left without a word
-			return nil
-		}
-		return err
+		return s.unwritten(next, ready, err) // the session may be another's by now
 	}
 	for _, f := range ready.Files {
 		if err := s.writeFile(f); err != nil {
-			return err
+			return s.unwritten(next, ready, err)
 		}
 	}
-	if _, err := s.cfg.Log.Append(eventlog.Batch{Lines: lines, Provisional: provisional, Sync: ready.Sync}); err != nil {
-		return fmt.Errorf("session %s: %w", s.cfg.ID, err)
+	start, err := s.cfg.Log.Append(eventlog.Batch{Lines: lines, Provisional: provisional, Sync: ready.Sync})
+	if err != nil {
+		return s.unwritten(next, ready, fmt.Errorf("session %s: %w", s.cfg.ID, err))
 	}
+	s.wrote = start
 	s.real = s.real || !provisional
 	if !next.Busy() {
 		s.dropPen() // before session.idle is published: whoever hears it may write
 	}
+	return nil
+}
+
+// unwritten gives a step up that could not be written, but for one that ends the
+// session: that ends here all the same, without a word, and as the log has it.
+func (s *Session) unwritten(next *turn.State, ready *turn.Ready, err error) error {
+	if !s.state.Busy() {
+		s.dropPen()
+	}
+	if !next.Live.Closed {
+		return err
+	}
+	s.cfg.Logger.Warn("session ends without a record of it", "session", s.cfg.ID, "error", err)
+	next.Durable, ready.Events = s.state.Durable, nil
 	return nil
 }
 
@@ -381,11 +406,25 @@ func (s *Session) publish(events []*event.Event) {
 	if len(events) == 0 {
 		return
 	}
-	end := s.cfg.Log.End()
-	for _, e := range events {
+	last := 0 // of those that clients see
+	for i, e := range events {
 		if e.Public() {
-			s.out = append(s.out, publication{ev: e, after: end, not: s.hiddenFrom(e)})
+			last = i
 		}
+	}
+	end, passed := s.cfg.Log.End(), 0
+	for i, e := range events {
+		if e.Persisted() {
+			passed++
+		}
+		if !e.Public() {
+			continue
+		}
+		p := publication{ev: e, after: place{pos: s.wrote, skip: passed}, not: s.hiddenFrom(e)}
+		if i == last {
+			p.after = place{pos: end}
+		}
+		s.out = append(s.out, p)
 	}
 }
 
