@@ -26,8 +26,12 @@ type Config struct {
 	Model string
 	// Getenv looks variables up; nil is os.Getenv.
 	Getenv func(string) string
-	// GitHubToken is the account of sessions that bring none.
-	GitHubToken string
+	// GitHubToken is the account of sessions that bring none; GitHubTokenSource
+	// names where it came from, for errors.
+	GitHubToken       string
+	GitHubTokenSource string
+	// NoAutoLogin leaves the GitHub tokens of the environment alone.
+	NoAutoLogin bool
 	// Retry decides about further attempts at a model call; the zero policy is
 	// the documented one.
 	Retry model.RetryPolicy

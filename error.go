@@ -9,6 +9,7 @@ import (
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/catalog"
 )
 
 // Kind sorts errors. The list is closed and only ever grows at its end; servers
@@ -104,6 +105,11 @@ func wrap(op, id string, err error) error {
 		kind = KindInvalidParams
 	case errors.As(err, &upstream):
 		kind = KindUpstream
+		if upstream.Kind == model.Authentication {
+			kind = KindUnauthenticated
+		} else if upstream.Code == catalog.CodeUnsupported {
+			kind = KindUnsupported
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = KindDeadline
 	case errors.Is(err, context.Canceled):

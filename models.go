@@ -2,25 +2,66 @@ package transom
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/transom-run/transom/model"
-	"github.com/transom-run/transom/model/openai"
+	"github.com/transom-run/transom/model/catalog"
 )
 
 // models is a session's access to a model. It may be replaced while the session
 // lives; the next request uses the new one.
 type models struct {
-	cfg Config
+	rt *Runtime
+	// sized is told the size of the window once it is known better; set before
+	// the first request.
+	sized func(tokens int)
 
 	mu     sync.Mutex
 	own    *ProviderConfig
 	custom model.Provider
 	token  string
+	model  string
+	choice *catalog.Choice // nil where err says why, or where custom answers
+	err    error
 }
 
-func newModels(cfg Config, own *ProviderConfig, custom model.Provider, token string) *models {
-	return &models{cfg: cfg, own: own, custom: custom, token: token}
+// models resolves who answers a session. It makes no connection. That there is
+// nobody is no error here: the first request fails with it.
+func (r *Runtime) models(own *ProviderConfig, custom model.Provider, token, modelID string) *models {
+	m := &models{rt: r, own: own, custom: custom, token: token, model: modelID}
+	m.resolve()
+	return m
+}
+
+func (m *models) resolve() {
+	m.choice, m.err = nil, nil
+	if m.custom == nil && m.own == nil && m.token == "" {
+		m.custom = m.rt.cfg.Provider
+	}
+	if m.custom != nil {
+		return
+	}
+	m.choice, m.err = catalog.Resolve(m.rt.catalog(m.own, m.token, m.model))
+}
+
+// catalog is what the catalog decides by.
+func (r *Runtime) catalog(own *ProviderConfig, token, modelID string) catalog.Config {
+	c := catalog.Config{
+		Model: modelID, SessionToken: token, LauncherToken: r.cfg.GitHubToken, LauncherSource: r.cfg.GitHubTokenSource,
+		Getenv: r.cfg.Getenv, NoAutoLogin: r.cfg.NoAutoLogin, Accounts: &r.accounts,
+	}
+	if c.Model == "" {
+		c.Model = r.cfg.Model
+	}
+	if own != nil {
+		c.Provider = &catalog.Provider{
+			Type: own.Type, WireAPI: own.WireAPI, BaseURL: own.BaseURL, APIKey: own.APIKey, BearerToken: own.BearerToken,
+			Headers: own.Headers, ModelID: own.ModelID, WireModel: own.WireModel,
+			MaxPromptTokens: own.ContextWindow, MaxOutputTokens: own.MaxOutput,
+		}
+	}
+	return c
 }
 
 // replace takes what a resume brings; nil keeps what was there.
@@ -33,58 +74,130 @@ func (m *models) replace(own *ProviderConfig, custom model.Provider, token *stri
 	if token != nil {
 		m.token = *token
 	}
+	m.resolve()
+}
+
+// usable tells what is wrong with what the session itself brought: a provider
+// that is not served, or a GitHub token that GitHub does not accept. That nothing
+// was brought is no fault.
+func (m *models) usable(ctx context.Context) error {
+	m.mu.Lock()
+	token, choice, err := m.token, m.choice, m.err
+	m.mu.Unlock()
+	var setup *model.Error
+	if m.own != nil && errors.As(err, &setup) {
+		return err
+	}
+	if token == "" || choice == nil || choice.Account == nil {
+		return nil
+	}
+	return choice.Account.Verify(ctx)
 }
 
 // selected is the model that a session begins with; "" leaves the choice to the
 // provider.
-func (m *models) selected(model string) string {
-	if model == "" && m.own != nil {
-		model = m.own.ModelID
+func (m *models) selected() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.choice != nil:
+		return m.choice.Model.ID
+	case m.model != "":
+		return m.model
 	}
-	if model == "" {
-		model = m.cfg.Model
-	}
-	return model
+	return m.rt.cfg.Model
 }
 
-// window is the size of the window in tokens.
+// window is the size of the window in tokens, as far as it is known.
 func (m *models) window() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.own != nil && m.own.ContextWindow > 0 {
-		return m.own.ContextWindow
+	switch {
+	case m.choice != nil:
+		return m.choice.Model.ContextWindow
+	case m.rt.cfg.ContextWindow > 0:
+		return m.rt.cfg.ContextWindow
 	}
-	if m.cfg.ContextWindow > 0 {
-		return m.cfg.ContextWindow
-	}
-	return defaultWindow
+	return catalog.DefaultContextWindow
 }
 
-// provider resolves who answers a request.
+// provider says who answers a request. It runs outside the session's goroutine
+// and may ask the provider which models there are.
 func (m *models) provider(ctx context.Context, req *model.Request) (model.Provider, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	own := m.own
+	custom, choice, err, sized := m.custom, m.choice, m.err, m.sized
+	m.mu.Unlock()
 	switch {
-	case m.custom != nil:
-		return m.custom, nil
-	case own == nil && m.cfg.Provider != nil:
-		return m.cfg.Provider, nil
-	case own == nil && m.cfg.Getenv("COPILOT_PROVIDER_BASE_URL") != "":
-		own = &ProviderConfig{
-			BaseURL: m.cfg.Getenv("COPILOT_PROVIDER_BASE_URL"), APIKey: m.cfg.Getenv("COPILOT_PROVIDER_API_KEY"),
-			BearerToken: m.cfg.Getenv("COPILOT_PROVIDER_BEARER_TOKEN"), ModelID: m.cfg.Getenv("COPILOT_MODEL"),
+	case custom != nil:
+		return custom, nil
+	case err != nil:
+		return nil, err
+	}
+	if choice.Account != nil {
+		if info, err := choice.Describe(ctx); err == nil && info.ContextWindow != choice.Model.ContextWindow && sized != nil {
+			sized(info.ContextWindow)
 		}
 	}
-	if own == nil {
-		return nil, &model.Error{Kind: model.Setup, Msg: "no model is configured"}
-	}
 	if req.Model == "" {
-		req.Model = own.ModelID
+		req.Model = choice.Model.ID
 	}
-	return openai.New(openai.Config{BaseURL: own.BaseURL, APIKey: own.APIKey, BearerToken: own.BearerToken, Headers: own.Headers, WireModel: own.WireModel})
+	return choice.Provider, nil
 }
 
-// defaultWindow is the size of a window that nobody gave: what most models of
-// today have at least.
-const defaultWindow = 128_000
+// Account is the one whose models sessions use that bring no account and no
+// provider of their own.
+type Account struct {
+	Authenticated bool
+	Type          string // "token", "env" or "api-key"; "" where there is none
+	Host          string // such as https://github.com
+	Login         string
+	Message       string // for people
+}
+
+// Account describes the runtime's account. Authenticated is true only where
+// [Runtime.Models] can answer too: a token is tried with GitHub once.
+func (r *Runtime) Account(ctx context.Context) Account {
+	if _, ok := r.cfg.Provider.(model.Lister); ok {
+		return Account{Authenticated: true, Type: "api-key", Message: "Using the runtime's own model provider"}
+	}
+	none := Account{Message: "Not authenticated"}
+	choice, err := catalog.Resolve(r.catalog(nil, "", ""))
+	if err != nil {
+		return none
+	}
+	if choice.Account == nil {
+		return Account{Authenticated: true, Type: "api-key", Message: "Using the model provider that the environment names"}
+	}
+	user, err := choice.Account.User(ctx)
+	if err != nil {
+		none.Message = "Not authenticated: " + err.Error()
+		return none
+	}
+	a := Account{Authenticated: true, Type: "env", Host: "https://github.com", Login: user.Login, Message: "Authenticated as " + user.Login}
+	if r.cfg.GitHubToken != "" {
+		a.Type = "token"
+	}
+	return a
+}
+
+// Models lists what sessions without a provider of their own can use, the default
+// first. Unauthenticated where there is neither an account nor a provider.
+func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
+	const op = "models.list"
+	l, ok := r.cfg.Provider.(model.Lister)
+	if !ok {
+		choice, err := catalog.Resolve(r.catalog(nil, "", ""))
+		var setup *model.Error
+		if errors.As(err, &setup) && setup.Kind == model.Setup && setup.Code != catalog.CodeUnsupported {
+			return nil, &Error{Op: op, Kind: KindUnauthenticated, Err: err, Msg: "Not authenticated. Please authenticate first: set GITHUB_TOKEN or COPILOT_PROVIDER_BASE_URL, or give each session a provider"}
+		}
+		if err != nil {
+			return nil, wrap(op, "", err)
+		}
+		if l, ok = choice.Provider.(model.Lister); !ok {
+			return nil, nil
+		}
+	}
+	models, err := l.Models(ctx)
+	return models, wrap(op, "", err)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/transom-run/transom/eventlog/filelog"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model/catalog"
 )
 
 // Version is the version of this module.
@@ -26,6 +27,8 @@ type Runtime struct {
 	store eventlog.Store
 	owns  bool // the store was made here
 	keys  secrets
+
+	accounts catalog.Accounts
 
 	mu       sync.Mutex
 	sessions map[string]*slot
@@ -118,6 +121,12 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if err != nil {
 		return nil, wrap(op, cfg.ID, err)
 	}
+	r.keys.provider(cfg.Provider)
+	r.keys.add(cfg.GitHubToken)
+	models := r.models(cfg.Provider, cfg.Custom, cfg.GitHubToken, cfg.Model)
+	if err := models.usable(ctx); err != nil {
+		return nil, wrap(op, cfg.ID, err)
+	}
 	sl, err := r.reserve(ctx, op, cfg.ID)
 	if err != nil {
 		return nil, err
@@ -133,13 +142,10 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		r.free(cfg.ID, sl, nil)
 		return nil, wrap(op, cfg.ID, err)
 	}
-	r.keys.provider(cfg.Provider)
-	r.keys.add(cfg.GitHubToken)
-	models := newModels(r.cfg, cfg.Provider, cfg.Custom, cfg.GitHubToken)
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	h.load(sess)
 	begin := turn.Begin{
-		SessionID: cfg.ID, Model: models.selected(cfg.Model), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
+		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
 		Settings: settings, Client: h.client, AlreadyInUse: others,
 	}
 	begin.Settings.TokenLimit = models.window()
@@ -205,7 +211,11 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 	if cfg.GitHubToken != nil {
 		token = *cfg.GitHubToken
 	}
-	models := newModels(r.cfg, cfg.Provider, cfg.Custom, token)
+	model := state.Model
+	if cfg.Model != nil {
+		model = *cfg.Model
+	}
+	models := r.models(cfg.Provider, cfg.Custom, token, model)
 	sess := r.load(id, log, hold, state, models)
 	h.others = others
 	if err := h.resume(ctx, sess, cfg, h.events.sub); err != nil {
@@ -285,6 +295,9 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models}
+	models.sized = func(tokens int) {
+		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
+	}
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
 		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact,
