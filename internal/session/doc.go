@@ -21,8 +21,8 @@
 //
 // A subscriber holds its place in a shared list of recent events. One that falls
 // behind by more than [Config.MaxLag] bytes lets go of the list and reads the
-// log instead: it misses ephemeral events, never a persisted one, and costs no
-// memory meanwhile.
+// log instead: it misses ephemeral events but for a session.idle that is the
+// newest event of all, never a persisted one, and costs no memory meanwhile.
 //
 // # Errors
 //

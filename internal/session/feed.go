@@ -96,7 +96,7 @@ func (f *feed) hide(p publication) {
 // open places a subscription after the newest event.
 func (f *feed) open(s *Subscription) {
 	f.mu.Lock()
-	s.feed, s.at, s.from = f, f.tail, f.tail.after
+	s.feed, s.at, s.from, s.seen = f, f.tail, f.tail.after, f.tail.weight
 	if f.closed {
 		s.ended = true
 	} else {
@@ -151,6 +151,7 @@ type Subscription struct {
 	feed  *feed
 	at    *node // the event passed last; nil while the log is read
 	from  place // where the log goes on after it
+	seen  int64 // its weight
 	ended bool
 	gone  bool
 }
@@ -188,9 +189,13 @@ func (s *Subscription) Close() {
 // returns [ErrEnded] after the last event of the session, and the error of ctx.
 func (s *Subscription) Next(ctx context.Context, buf []*event.Event) ([]*event.Event, error) {
 	select {
-	case <-s.opened:
-	case <-ctx.Done():
-		return buf, context.Cause(ctx)
+	case <-s.opened: // also where ctx has ended: what is there is given
+	default:
+		select {
+		case <-s.opened:
+		case <-ctx.Done():
+			return buf, context.Cause(ctx)
+		}
 	}
 	n := len(buf)
 	for {
@@ -233,7 +238,7 @@ func (s *Subscription) collect(buf []*event.Event) (out []*event.Event, ended, b
 	out = buf
 	for s.at.next != nil && len(out)-len(buf) < batchMax {
 		s.at = s.at.next
-		s.from = s.at.after
+		s.from, s.seen = s.at.after, s.at.weight
 		if !slices.Contains(s.at.not, s.client) {
 			out = append(out, s.at.ev)
 		}
@@ -254,6 +259,10 @@ func (s *Subscription) catchUp(buf []*event.Event) ([]*event.Event, error) {
 	from, until := s.from, f.tail.after.pos
 	if from.pos >= until {
 		s.at = f.tail
+		if newest := s.at.ev; newest != nil && newest.Type == event.TypeSessionIdle && s.at.weight > s.seen {
+			buf = append(buf, newest) // nobody waits for an end that has come
+		}
+		s.seen = s.at.weight
 		then := func() {}
 		if f.closed {
 			then = f.leave(s)
