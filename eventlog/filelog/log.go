@@ -159,7 +159,7 @@ func (l *Log) wrote(f file, was state, size, grown int64, synced bool) {
 	}
 	l.mu.Unlock()
 	if mark {
-		l.store.syncer.mark(l)
+		l.store.syncer.mark(l, was.file == nil)
 	}
 }
 

@@ -25,8 +25,14 @@ func newSyncer(every time.Duration) *syncer {
 	return s
 }
 
+// freshShare is the part of the interval after which a log just made is synced:
+// its place in the directories takes several syncs, which are better done before
+// a clear has to wait for them.
+const freshShare = 100
+
 // mark hands over a log that has become dirty. After close it is synced at once.
-func (s *syncer) mark(l *Log) {
+// fresh: the log was just made.
+func (s *syncer) mark(l *Log, fresh bool) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -35,6 +41,9 @@ func (s *syncer) mark(l *Log) {
 	}
 	s.dirty = append(s.dirty, l)
 	s.arm()
+	if fresh && s.timer != nil && s.timer.Stop() { // not where it has fired already
+		s.timer.Reset(s.every / freshShare)
+	}
 	s.mu.Unlock()
 }
 

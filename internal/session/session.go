@@ -86,6 +86,7 @@ type Session struct {
 	// owned by the actor
 	state   turn.State
 	pen     bool
+	due     bool              // a checkpoint is worth its while
 	real    bool              // the log holds a record that makes it worth keeping
 	wrote   eventlog.Position // of the step's first record
 	out     []publication     // readied, not yet in the feed
@@ -173,6 +174,10 @@ func (s *Session) run() {
 			s.flush()
 			buf = items
 		}
+		if s.due && !s.state.Busy() { // nobody waits for it
+			s.due = false
+			s.checkpoint()
+		}
 		if (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
 			return
 		}
@@ -240,9 +245,7 @@ func (s *Session) handle(it item) {
 	if it.done != nil {
 		it.done(ready.Result, nil)
 	}
-	if s.state.Clears != before {
-		s.checkpoint()
-	}
+	s.due = s.due || s.state.Clears != before
 }
 
 // complete fills in what the input's maker could not know.
