@@ -79,7 +79,7 @@ var layers = []struct {
 }{
 	{"cmd", 7},
 	{"conformance", 7},
-	{"internal/cli", 7},
+	{"internal/cli", 6},
 	{"server", 6},
 	{".", 5},
 	{"internal/session", 4},

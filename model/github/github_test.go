@@ -207,14 +207,14 @@ func TestShared(t *testing.T) {
 		if v, _ := c.get(t.Context(), time.Hour, fetch); v != 7 || asked.Load() != 1 {
 			t.Error("not kept")
 		}
-		time.Sleep(time.Hour + time.Second)
+		<-time.After(time.Hour + time.Second)
 		c.get(t.Context(), time.Hour, fetch)
 		if asked.Load() != 2 {
 			t.Errorf("asked %d times after the time", asked.Load())
 		}
 		// The last one who leaves ends the request.
 		release = make(chan struct{})
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		last, cancel := context.WithCancel(t.Context())
 		wg.Go(func() { c.get(last, time.Hour, fetch) })
 		synctest.Wait()

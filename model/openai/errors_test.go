@@ -194,7 +194,7 @@ func TestTimeouts(t *testing.T) {
 			pr, pw := io.Pipe()
 			go func() {
 				for range 3 { // slow, but alive
-					time.Sleep(4 * time.Minute)
+					<-time.After(4 * time.Minute)
 					io.WriteString(pw, sse(choice(`{"content":"a"}`)))
 				}
 				<-r.Context().Done()
