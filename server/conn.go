@@ -21,6 +21,9 @@ type conn struct {
 	// of the reader alone
 	open     bool // no token is asked for, or a good one was given
 	failures int  // connect requests with a bad token
+	// handshake closes the connection where no good token comes; nil where none
+	// is asked for.
+	handshake *time.Timer
 
 	mu     sync.Mutex
 	lanes  map[string]*lane // by session id
@@ -36,7 +39,7 @@ func newConn(s *Server, rwc io.ReadWriteCloser) *conn {
 		c.peer = nc.RemoteAddr().String()
 	}
 	c.rpc = jsonrpc2.New(rwc, jsonrpc2.Config{
-		Handler: jsonrpc2.HandlerFunc(c.admit), MaxQueueBytes: s.cfg.MaxQueueBytes,
+		Handler: jsonrpc2.HandlerFunc(c.admit), MaxQueueBytes: s.cfg.MaxQueueBytes, MaxFrameBytes: s.cfg.MaxFrameBytes,
 		Report: func(err error) { s.cfg.Logger.Warn("protocol fault", "peer", c.peer, "error", err) },
 	})
 	return c
@@ -53,6 +56,10 @@ func (c *conn) serve(ctx context.Context) error {
 	defer stop()
 	c.pumps.Go(news.run)
 	defer context.AfterFunc(c.rpc.Context(), c.drop)()
+	if !c.open {
+		c.handshake = time.AfterFunc(handshakeTime, c.rpc.Close)
+		defer c.handshake.Stop()
+	}
 	err := c.rpc.Serve(ctx)
 	c.drop()
 	c.pumps.Wait()

@@ -39,6 +39,9 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 		r.Reply(nil, err)
 		return
 	}
+	if c.handshake != nil {
+		c.handshake.Stop()
+	}
 	c.open = true
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
 }

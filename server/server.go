@@ -33,6 +33,8 @@ type Config struct {
 	// MaxQueueBytes bounds what waits to be sent to one client; beyond it the
 	// client has stopped reading and its connection is closed. 0 is 64 MiB.
 	MaxQueueBytes int64
+	// MaxFrameBytes is the largest message taken and sent; 0 is 64 MiB.
+	MaxFrameBytes int64
 }
 
 // Server serves one Runtime on any number of connections. Its methods may be

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/model/scripted"
@@ -261,7 +262,7 @@ func FuzzParams(f *testing.F) {
 	}
 	f.Add(uint8(0), `{"tools":[{"name":"a","parameters":{"type":["object"]}}],"systemMessage":{"mode":"x"},"sessionId":"`+id1+`"}`)
 	f.Fuzz(func(t *testing.T, method uint8, params string) {
-		if !json.Valid([]byte(params)) {
+		if !json.Valid([]byte(params)) || !utf8.ValidString(params) {
 			return
 		}
 		w := play(t, scripted.Say("hello"), scripted.Say("again"))

@@ -488,3 +488,91 @@ func TestBrokenToolSchema(t *testing.T) {
 	c.fails(-32602, "session.create", obj{"sessionId": "../evil"})
 	c.fails(-32010, "session.resume", obj{"sessionId": "non-existent-session-id-12345"})
 }
+
+// Of many clients that create one id at once, one succeeds.
+func TestConcurrentCreate(t *testing.T) {
+	w := play(t)
+	const n = 32
+	clients := make([]*client, n)
+	ids := make([]int, n)
+	for i := range clients {
+		clients[i] = w.connect(t)
+	}
+	for i, c := range clients {
+		ids[i] = c.send("session.create", obj{"sessionId": id1})
+	}
+	created := 0
+	for i, c := range clients {
+		switch f := c.reply(ids[i]); {
+		case f.Error == nil:
+			created++
+		case f.Error.Code != -32012:
+			t.Errorf("code %d: %s", f.Error.Code, f.Error.Message)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d of %d clients created the session", created, n)
+	}
+}
+
+// Several questions are open at once; each is answered by its id, in any order.
+func TestParallelPermissions(t *testing.T) {
+	w := play(t, scripted.Calls(model.Call{ID: "a", Name: "one", Arguments: "{}"}, model.Call{ID: "b", Name: "two", Arguments: "{}"}), scripted.Say("done"))
+	c := w.connect(t)
+	c.create(id1, hostTool("one", "ask"), hostTool("two", "ask"))
+	c.prompt(id1, "go")
+	var q1, q2, e ask
+	first := c.eventFrom(0, "permission.requested", &q1)
+	c.eventFrom(first+1, "permission.requested", &q2)
+	answer := func(id string, decision obj) (out struct{ Success bool }) {
+		c.ok("session.permissions.handlePendingPermissionRequest", obj{"sessionId": id1, "requestId": id, "result": decision}, &out)
+		return out
+	}
+	if answer("nobody's", obj{"kind": "approve-once"}).Success {
+		t.Error("an unknown id counted")
+	}
+	if !answer(q2.RequestID, obj{"kind": "approve-once"}).Success || !answer(q1.RequestID, obj{"kind": "reject", "feedback": "no"}).Success {
+		t.Error("an answer did not count")
+	}
+	c.awaitEvent("external_tool.requested", &e)
+	if e.ToolCallID != "b" {
+		t.Errorf("the host is asked to run call %s, approved was b", e.ToolCallID)
+	}
+	c.ok("session.tools.handlePendingToolCall", obj{"sessionId": id1, "requestId": e.RequestID, "result": "2"})
+	c.idle(0)
+	msgs := w.model.Requests()[1].Messages
+	if n := len(msgs); n != 5 || msgs[3].CallID != "a" || !strings.Contains(msgs[3].Text, "no") || msgs[4].Text != "2" {
+		t.Errorf("the model was shown %+v", msgs[2:])
+	}
+}
+
+// Messages of tens of megabytes pass.
+func TestLargeResult(t *testing.T) {
+	w := play(t, scripted.Call("big", "{}"), scripted.Say("done"))
+	c := w.tcp(t)()
+	c.create(id1, hostTool("big"))
+	c.prompt(id1, "go")
+	var q ask
+	c.awaitEvent("external_tool.requested", &q)
+	var out struct{ Success bool }
+	c.ok("session.tools.handlePendingToolCall", obj{"sessionId": id1, "requestId": q.RequestID, "result": strings.Repeat("x", 33<<20)}, &out)
+	if !out.Success {
+		t.Error("the answer did not count")
+	}
+	c.idle(0)
+}
+
+// A message beyond the limit fails alone.
+func TestTooLarge(t *testing.T) {
+	w := newWorld(t, nil, server.Config{MaxFrameBytes: 1 << 20})
+	c := w.connect(t)
+	c.create(id1)
+	at := c.count()
+	body := `{"jsonrpc":"2.0","id":"big","method":"ping","params":{"message":"` + strings.Repeat("x", 1<<20) + `"}}`
+	c.write(fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
+	i := c.await(at, "the error", func(f frame) bool { return f.Error != nil })
+	if f := c.at(i); !strings.Contains(f.Error.Message, fmt.Sprint(1<<20)) {
+		t.Errorf("error: %+v", f.Error)
+	}
+	c.ok("session.mode.get", obj{"sessionId": id1})
+}

@@ -82,22 +82,15 @@ func (o *options) logger(stderr io.Writer) (*slog.Logger, error) {
 	return nil, misuse("--log-level %s is not known: the levels are none, error, warning, info, debug and all", o.logLevel)
 }
 
-// gitHubToken finds the account of sessions that bring none.
+// gitHubToken is what the launcher passed on, if anything. The usual variables
+// are the runtime's to look at.
 func (o *options) gitHubToken() (string, error) {
-	if o.authTokenEnv != "" {
-		t := os.Getenv(o.authTokenEnv)
-		if t == "" {
-			return "", misuse("--auth-token-env names %s, which is not set", o.authTokenEnv)
-		}
-		return t, nil
-	}
-	if o.noAutoLogin {
+	if o.authTokenEnv == "" {
 		return "", nil
 	}
-	for _, name := range []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
-		if t := os.Getenv(name); t != "" {
-			return t, nil
-		}
+	t := os.Getenv(o.authTokenEnv)
+	if t == "" {
+		return "", misuse("--auth-token-env names %s, which is not set", o.authTokenEnv)
 	}
-	return "", nil
+	return t, nil
 }

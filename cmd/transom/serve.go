@@ -47,7 +47,10 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer ln.Close()
 	}
-	rt, err := transom.Open(transom.Config{GitHubToken: github, ApproveAll: o.yolo, Logger: log})
+	rt, err := transom.Open(transom.Config{
+		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
+		ApproveAll: o.yolo, Logger: log,
+	})
 	if err != nil {
 		return err
 	}
