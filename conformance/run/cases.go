@@ -221,6 +221,9 @@ func (s *Suite) overTCP() {
 	}
 }
 
+// overs is the closed list of ways to reach the runtime.
+var overs = []string{"stdio", "tcp", "server", "example"}
+
 // steps is the closed list of what a host can do.
 var steps = strings.Fields(`connect create resume send send_and_wait clear abort
 	wait_event wait_gate open_gate wait_model release_model kill disconnect stop
@@ -246,7 +249,7 @@ func (s *Suite) check() error {
 			bad("case id %q is empty or stands twice", c.ID)
 		}
 		ids[c.ID] = true
-		if !slices.Contains([]string{"stdio", "tcp", "server", "example"}, c.Over) {
+		if !slices.Contains(overs, c.Over) {
 			bad("%s: over: %s is not known", c.ID, c.Over)
 		}
 		for _, id := range c.Shows {

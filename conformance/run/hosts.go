@@ -107,6 +107,25 @@ func (d *desk) playExample(ctx context.Context) {
 	d.end(&Observation{Stdout: stdout.String()}, "")
 }
 
+// playRefused runs the example of an SDK that speaks another protocol. It must
+// end with an error that says so; the error is returned as the reason why no
+// case was run.
+func (d *desk) playRefused(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, watchdog)
+	defer cancel()
+	cmd := d.lang.command(ctx, d.tmp, d.lang.Example)
+	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "COPILOT_HOME="+d.tmp)
+	tail := &tailBuffer{}
+	cmd.Stdout, cmd.Stderr = tail, tail
+	err := cmd.Run()
+	for line := range strings.Lines(tail.String()) {
+		if err != nil && ctx.Err() == nil && textMatches(d.lang.Refused, line) {
+			return "it is refused, as it must be: " + strings.TrimSpace(line), nil
+		}
+	}
+	return "", fmt.Errorf("this SDK must be refused with an error like %q, but its example ended with %v\n%s", d.lang.Refused, err, tail.String())
+}
+
 // tailBuffer keeps the last of what is written to it.
 type tailBuffer struct {
 	mu  sync.Mutex

@@ -14,11 +14,13 @@ import (
 )
 
 // Language is one folder of hosts, as its lang.yaml describes it. In commands
-// {tmp} stands for a directory of this run.
+// {tmp} stands for a directory of this run, {cache} for one that is kept from
+// run to run.
 type Language struct {
-	Dir  string `yaml:"-"`
-	Key  string `yaml:"-"` // the folder's name
-	Name string `yaml:"name"`
+	Dir   string `yaml:"-"`
+	Key   string `yaml:"-"` // the folder's name; with an older SDK its version behind it
+	Cache string `yaml:"-"`
+	Name  string `yaml:"name"`
 	// Needs are the programs that must be on the PATH.
 	Needs []string `yaml:"needs"`
 	// Setup are the commands that fetch the SDK and build the host.
@@ -29,26 +31,35 @@ type Language struct {
 	SetupFrom   []string `yaml:"setup_from"`
 	Host        []string `yaml:"host"`
 	Example     []string `yaml:"example"`
+	// Lacks holds what this SDK cannot express (features.go) and why. Cases that
+	// need it are not run.
+	Lacks map[string]string `yaml:"lacks"`
+	// Absent is what setup writes where the registry at hand does not have this
+	// version, as a regular expression; the language is then "not run".
+	Absent string `yaml:"absent"`
+	// Refused is set for an SDK that speaks another protocol: its example must
+	// end with an error that this text describes, and no case is played.
+	Refused string `yaml:"refused"`
 }
 
 // loadLanguages reads conformance/*/lang.yaml, all or the ones asked for.
 func loadLanguages(root string, only []string) ([]*Language, error) {
+	cache := filepath.Join(root, ".cache")
 	files, err := filepath.Glob(filepath.Join(root, "*", "lang.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	var langs []*Language
 	for _, file := range files {
-		lang := &Language{Dir: filepath.Dir(file), Key: filepath.Base(filepath.Dir(file))}
+		lang := &Language{Dir: filepath.Dir(file), Key: filepath.Base(filepath.Dir(file)), Cache: cache}
 		if len(only) > 0 && !slices.Contains(only, lang.Key) {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
+		if err := lang.read(file); err != nil {
 			return nil, err
 		}
-		if err := yaml.Unmarshal(text, lang); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		if err := lang.checkLacks(); err != nil {
+			return nil, err
 		}
 		langs = append(langs, lang)
 	}
@@ -58,6 +69,18 @@ func loadLanguages(root string, only []string) ([]*Language, error) {
 		}
 	}
 	return langs, nil
+}
+
+// read fills the fields that a lang.yaml names and leaves the others.
+func (l *Language) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(text, l); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // missing returns the first program the machine lacks, or "".
@@ -73,14 +96,18 @@ func (l *Language) missing() string {
 // command makes one of the language's commands.
 func (l *Language) command(ctx context.Context, tmp string, args []string) *exec.Cmd {
 	args = slices.Clone(args)
+	places := strings.NewReplacer("{tmp}", tmp, "{cache}", l.Cache)
 	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "{tmp}", tmp)
+		args[i] = places.Replace(args[i])
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = l.Dir
 	ownGroup(cmd)
 	return cmd
 }
+
+// errAbsent says that a version cannot be had from the registry at hand.
+var errAbsent = errors.New("the package registry at hand does not have this version")
 
 // prepare runs the setup commands where they are due.
 func (l *Language) prepare(ctx context.Context, tmp string) error {
@@ -90,6 +117,9 @@ func (l *Language) prepare(ctx context.Context, tmp string) error {
 	for _, args := range l.Setup {
 		out, err := l.command(ctx, tmp, args).CombinedOutput()
 		if err != nil {
+			if l.Absent != "" && textMatches("~"+l.Absent, string(out)) {
+				return errAbsent
+			}
 			if len(out) > 2000 {
 				out = out[:2000]
 			}

@@ -44,6 +44,7 @@ func main() {
 	opts := options{}
 	flag.StringVar(&opts.bin, "bin", "", "the runtime to test (default: build ./cmd/transom)")
 	langs := flag.String("lang", "", "languages to run, separated by commas (default: all)")
+	flag.StringVar(&opts.sdk, "sdk", "pinned", "versions of the SDKs: pinned, older, all, or one of the folders older/VERSION")
 	flag.StringVar(&opts.cases, "case", "", "run only cases whose id matches this regular expression")
 	flag.BoolVar(&opts.tcp, "tcp", false, "play over TCP what the cases play over stdio")
 	flag.BoolVar(&opts.verbose, "v", false, "list every case with its time")
@@ -67,6 +68,7 @@ func main() {
 // options are the command line.
 type options struct {
 	bin, cases   string
+	sdk          string
 	langs        []string
 	tcp, verbose bool
 }
@@ -88,6 +90,9 @@ func (o options) run(ctx context.Context) (failed int, err error) {
 		suite.overTCP()
 	}
 	langs, err := loadLanguages(filepath.Join(root, "conformance"), o.langs)
+	if err == nil {
+		langs, err = withVersions(langs, o.sdk)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -115,17 +120,26 @@ func (o options) run(ctx context.Context) (failed int, err error) {
 
 	cols := make([]*column, len(langs))
 	var all sync.WaitGroup
+	places := make(chan struct{}, atOnce)
 	for i, lang := range langs {
 		prefix := "/" + lang.Key
 		books := &bookings{suite: suite, lang: lang, bin: o.bin, base: "http://" + listener.Addr().String() + prefix, tmp: filepath.Join(tmp, lang.Key)}
 		books.sort(pattern)
 		mux.Handle(prefix+"/", http.StripPrefix(prefix, books.handler()))
-		all.Go(func() { cols[i] = books.play(ctx) })
+		all.Go(func() {
+			places <- struct{}{}
+			cols[i] = books.play(ctx)
+			<-places
+		})
 	}
 	all.Wait()
 	_, failed = printTable(os.Stdout, suite, cols, o.verbose)
 	return failed, ctx.Err()
 }
+
+// atOnce is how many languages run at the same time: more would only make the
+// machine slow, and cases hit the watchdog.
+const atOnce = 4
 
 // bookings are the two desks of a language: one for its host, one for its
 // example.
@@ -134,14 +148,18 @@ type bookings struct {
 	lang           *Language
 	bin, base, tmp string
 	host, example  *desk
+	left           []leftOut
 }
 
 // sort puts each chosen case on its desk.
 func (b *bookings) sort(pattern *regexp.Regexp) {
 	var host, example []*Case
 	for _, c := range b.suite.Cases {
+		feature, reason := b.lang.cannot(b.suite.needs(c))
 		switch {
-		case !pattern.MatchString(c.ID):
+		case !pattern.MatchString(c.ID) || b.lang.Refused != "":
+		case feature != "":
+			b.left = append(b.left, leftOut{c, feature, reason})
 		case c.Over == "example":
 			example = append(example, c)
 		default:
@@ -161,7 +179,7 @@ func (b *bookings) handler() http.Handler {
 
 // play prepares the language and runs both desks.
 func (b *bookings) play(ctx context.Context) *column {
-	col := &column{lang: b.lang}
+	col := &column{lang: b.lang, left: b.left}
 	if program := b.lang.missing(); program != "" {
 		col.notRun = program + " is not installed"
 		return col
@@ -169,6 +187,13 @@ func (b *bookings) play(ctx context.Context) *column {
 	err := os.MkdirAll(b.tmp, 0o700)
 	if err == nil {
 		err = b.lang.prepare(ctx, b.tmp)
+	}
+	if errors.Is(err, errAbsent) {
+		col.notRun = err.Error()
+		return col
+	}
+	if err == nil && b.lang.Refused != "" {
+		col.notRun, err = b.example.playRefused(ctx)
 	}
 	for err == nil && len(b.example.queue) > 0 {
 		b.example.playExample(ctx)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,7 @@ type column struct {
 	notRun string // the reason, where no case was run
 	broken error  // why some or all cases could not be started
 	runs   []*run
+	left   []leftOut // cases that this SDK cannot express
 }
 
 // printTable writes the table, statement by language, and what failed.
@@ -22,15 +24,19 @@ func printTable(w io.Writer, suite *Suite, cols []*column, verbose bool) (passed
 	for _, st := range suite.Statements {
 		width = max(width, len(st.ID))
 	}
+	wide := 10
+	for _, col := range cols {
+		wide = max(wide, len(col.lang.Name))
+	}
 	fmt.Fprintf(w, "%-*s", width+2, "")
 	for _, col := range cols {
-		fmt.Fprintf(w, "%-12s", col.lang.Name)
+		fmt.Fprintf(w, "%-*s", wide+2, col.lang.Name)
 	}
 	fmt.Fprintln(w)
 	for _, st := range suite.Statements {
 		fmt.Fprintf(w, "%-*s", width+2, st.ID)
 		for _, col := range cols {
-			fmt.Fprintf(w, "%-12s", col.cell(st))
+			fmt.Fprintf(w, "%-*s", wide+2, col.cell(st))
 		}
 		fmt.Fprintln(w, st.Says)
 	}
@@ -44,9 +50,10 @@ func printTable(w io.Writer, suite *Suite, cols []*column, verbose bool) (passed
 		if col.notRun != "" {
 			fmt.Fprintf(w, "\n%s was not run: %s\n", col.lang.Name, col.notRun)
 		}
+		printLeft(w, col, verbose)
 		for _, r := range col.runs {
 			if verbose {
-				fmt.Fprintf(w, "%-6s %-10s %-40s %4d ms  %s\n", r.verdict(), r.lang.Name, r.c.ID, r.took.Milliseconds(), strings.Join(r.c.Shows, " "))
+				fmt.Fprintf(w, "%-7s %-*s %-40s %4d ms  %s\n", r.verdict(), wide, r.lang.Name, r.c.ID, r.took.Milliseconds(), strings.Join(r.c.Shows, " "))
 			}
 			if len(r.errs) == 0 {
 				passed++
@@ -79,19 +86,50 @@ func (r *run) verdict() string {
 	return "ok"
 }
 
-// cell is ok where every case that shows the statement passed.
+// printLeft says which cases an SDK cannot express, and why.
+func printLeft(w io.Writer, col *column, verbose bool) {
+	if col.notRun != "" {
+		return
+	}
+	cases := map[string][]string{}
+	reasons := map[string]string{}
+	for _, l := range col.left {
+		cases[l.feature] = append(cases[l.feature], l.c.ID)
+		reasons[l.feature] = l.reason
+	}
+	for _, feature := range slices.Sorted(maps.Keys(cases)) {
+		fmt.Fprintf(w, "\n%s, not run: %d (%s)\n", col.lang.Name, len(cases[feature]), reasons[feature])
+		if verbose || len(cases[feature]) < 4 {
+			fmt.Fprintln(w, indent(strings.Join(cases[feature], "\n"), "    "))
+		}
+	}
+}
+
+// cell is ok where every case that shows the statement passed. Where the SDK
+// cannot express some of them, it says how many were run.
 func (col *column) cell(st Statement) string {
 	if st.Elsewhere != "" {
 		return "-"
 	}
-	out := "not run"
+	ran, left := 0, 0
 	for _, r := range col.runs {
 		if slices.Contains(r.c.Shows, st.ID) {
 			if len(r.errs) > 0 {
 				return "FAIL"
 			}
-			out = "ok"
+			ran++
 		}
 	}
-	return out
+	for _, l := range col.left {
+		if slices.Contains(l.c.Shows, st.ID) {
+			left++
+		}
+	}
+	switch {
+	case ran == 0:
+		return "not run"
+	case left > 0:
+		return fmt.Sprintf("ok %d/%d", ran, ran+left)
+	}
+	return "ok"
 }

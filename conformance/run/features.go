@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// leftOut is a case that an SDK cannot express.
+type leftOut struct {
+	c               *Case
+	feature, reason string
+}
+
+// extras are the features that are not simply a step or a way of connecting.
+var extras = []string{
+	"terminal",          // declaring a tool terminal
+	"continue",          // resuming with pending work
+	"decisions",         // permission decisions as protocol 3 names them
+	"feedback",          // rejecting with a reason
+	"permission throws", // a permission handler that fails
+	"streaming",         // a session that streams
+}
+
+// features is the closed list of what an SDK may lack: any step, any way of
+// connecting, and the extras.
+func features() []string { return slices.Concat(steps, overs, extras) }
+
+// needs lists the features a case needs.
+func (s *Suite) needs(c *Case) map[string]bool {
+	need := map[string]bool{c.Over: true, "streaming": c.Streaming}
+	if c.Over == "example" { // every example is the same program
+		need["terminal"], need["clear"] = true, true
+	}
+	for _, list := range c.stepLists() {
+		for _, step := range list {
+			need[step.Do] = true
+			need["continue"] = need["continue"] || step.Continue
+		}
+	}
+	for _, list := range c.Permissions {
+		for _, step := range list {
+			need["decisions"] = need["decisions"] || step.Do == "decide"
+			need["feedback"] = need["feedback"] || (step.Do == "decide" && step.Text != "")
+			need["permission throws"] = need["permission throws"] || step.Do == "throw"
+		}
+	}
+	for _, conv := range c.Conversations {
+		for _, m := range conv.Messages {
+			for _, call := range m.ToolCalls {
+				need["terminal"] = need["terminal"] || s.isTerminal(call.Name)
+			}
+		}
+	}
+	return need
+}
+
+func (s *Suite) isTerminal(tool string) bool {
+	return slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == tool && t.Terminal })
+}
+
+// cannot returns the first of the needed features that the language's SDK lacks,
+// and why; "" where it lacks none.
+func (l *Language) cannot(need map[string]bool) (feature, reason string) {
+	for _, f := range slices.Sorted(maps.Keys(l.Lacks)) {
+		if need[f] {
+			return f, l.Lacks[f]
+		}
+	}
+	return "", ""
+}
+
+// checkLacks finds features that no case can need.
+func (l *Language) checkLacks() error {
+	for feature := range l.Lacks {
+		if !slices.Contains(features(), feature) {
+			return fmt.Errorf("%s: lacks %q, which no case can need", l.Key, feature)
+		}
+	}
+	return nil
+}
