@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 		}, Success, "alpha{}", ""},
 		{"error", func(context.Context, Call) (Result, error) { return Result{Text: "x"}, errors.New("boom") }, Failure, "Failed to execute `alpha`", "boom"},
 		{"panic", func(context.Context, Call) (Result, error) { panic("ouch") }, Failure, "Failed to execute `alpha`", "panic: ouch"},
-		{"nil panic", func(context.Context, Call) (Result, error) { var m map[string]int; m["a"] = 1; return Result{}, nil }, Failure, "Failed to execute", "panic: assignment to entry in nil map"},
+		{"nil panic", func(context.Context, Call) (Result, error) { var p *Result; return *p, nil }, Failure, "Failed to execute", "panic: runtime error: invalid memory address"},
 		{"goexit", func(context.Context, Call) (Result, error) { runtime.Goexit(); return Result{}, nil }, Failure, "Failed to execute", "without returning"},
 		{"its own cancellation", func(context.Context, Call) (Result, error) { return Result{}, context.Canceled }, Failure, "Failed to execute", "context canceled"},
 		{"none", nil, Failure, "Failed to execute", "has no handler"},

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/event"
-	"github.com/transom-run/transom/internal/window"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
@@ -368,6 +367,3 @@ func registry(t tester, list string) *tool.Registry {
 	}
 	return r
 }
-
-// interrupted is the text of a call that was cut off.
-const interrupted = window.Interrupted

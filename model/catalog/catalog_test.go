@@ -182,7 +182,8 @@ func TestAccounts(t *testing.T) {
 		}
 		return c
 	}
-	if get("a").Account != get("a").Account || get("a").Account == get("b").Account {
+	first, again, other := get("a"), get("a"), get("b")
+	if first.Account != again.Account || first.Account == other.Account {
 		t.Error("not shared by token")
 	}
 	for i := range 1000 {

@@ -27,7 +27,6 @@ type attempt struct {
 	stopped bool // yield returned false
 
 	calls     tracker
-	call      model.CallChunk
 	id, model string
 	usage     *model.Usage
 	finish    string
