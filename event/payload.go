@@ -226,12 +226,46 @@ type PermissionCompleted struct {
 	Result     PermissionResult `json:"result"`
 }
 
-// PermissionResult is a decision as clients see it.
+// PermissionResult is a decision as clients see it. The last four members belong
+// to one kind each, which always has them: typed clients drop the event otherwise.
 type PermissionResult struct {
-	Kind     string          `json:"kind"`
-	Feedback string          `json:"feedback,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	Approval json.RawMessage `json:"approval,omitempty"`
+	Kind        string            `json:"kind"`
+	Feedback    string            `json:"feedback,omitempty"`
+	Reason      string            `json:"reason,omitempty"`
+	Approval    json.RawMessage   `json:"approval,omitempty"`
+	LocationKey string            `json:"locationKey,omitempty"` // of "approved-for-location"
+	Rules       []json.RawMessage `json:"rules,omitempty"`       // of "denied-by-rules"
+	Path        string            `json:"path,omitempty"`        // of "denied-by-content-exclusion-policy"
+	Message     string            `json:"message,omitempty"`     // of the same
+}
+
+// MarshalJSON encodes the decision with all members that its kind has.
+func (r PermissionResult) MarshalJSON() ([]byte, error) {
+	type plain PermissionResult
+	p := plain(r)
+	switch r.Kind {
+	case "approved-for-location":
+		return marshal(struct {
+			plain
+			LocationKey string `json:"locationKey"`
+		}{p, r.LocationKey})
+	case "denied-by-rules":
+		rules := r.Rules
+		if rules == nil {
+			rules = []json.RawMessage{}
+		}
+		return marshal(struct {
+			plain
+			Rules []json.RawMessage `json:"rules"`
+		}{p, rules})
+	case "denied-by-content-exclusion-policy":
+		return marshal(struct {
+			plain
+			Path    string `json:"path"`
+			Message string `json:"message"`
+		}{p, r.Path, r.Message})
+	}
+	return marshal(p)
 }
 
 // ExternalToolRequested asks the host that declared a tool to run it.

@@ -41,6 +41,12 @@ type Decision struct {
 	Feedback string
 	// Approval is what a lasting approval covers, as the host gave it.
 	Approval json.RawMessage
+	// LocationKey, Rules, Path and Message are what the host said besides, for
+	// other clients.
+	LocationKey string
+	Rules       []json.RawMessage
+	Path        string
+	Message     string
 	// Lasting: the approval holds for the rest of the session.
 	Lasting bool
 	// Unknown: the answer was of a kind that Transom does not know; it counts as
@@ -50,10 +56,13 @@ type Decision struct {
 
 // answer is the wire form of a decision.
 type answer struct {
-	Kind     string          `json:"kind"`
-	Feedback string          `json:"feedback"`
-	Message  string          `json:"message"`
-	Approval json.RawMessage `json:"approval"`
+	Kind        string            `json:"kind"`
+	Feedback    string            `json:"feedback"`
+	Message     string            `json:"message"`
+	Approval    json.RawMessage   `json:"approval"`
+	LocationKey string            `json:"locationKey"`
+	Rules       []json.RawMessage `json:"rules"`
+	Path        string            `json:"path"`
 }
 
 // Parse reads a client's answer: the published decision kinds, in their asking
@@ -70,7 +79,7 @@ func Parse(raw json.RawMessage) Decision {
 	case "approve-for-session", "approved-for-session":
 		return Decision{Verdict: Allow, Kind: "approved-for-session", Approval: a.Approval, Lasting: true}
 	case "approve-for-location", "approved-for-location":
-		return Decision{Verdict: Allow, Kind: "approved-for-location", Approval: a.Approval, Lasting: true}
+		return Decision{Verdict: Allow, Kind: "approved-for-location", Approval: a.Approval, LocationKey: a.LocationKey, Lasting: true}
 	case "reject", "denied-interactively-by-user":
 		return rejection(a.Feedback)
 	case "user-not-available", "denied-no-approval-rule-and-could-not-request-from-user":
@@ -78,13 +87,13 @@ func Parse(raw json.RawMessage) Decision {
 	case "cancelled":
 		return Decision{Verdict: Deny, Kind: "cancelled", Text: TextNotAvailable}
 	case "denied-by-rules":
-		return Decision{Verdict: Deny, Kind: a.Kind, Text: textByRules}
+		return Decision{Verdict: Deny, Kind: a.Kind, Text: textByRules, Rules: a.Rules}
 	case "denied-by-content-exclusion-policy", "denied-by-permission-request-hook":
 		text := "Permission denied"
 		if a.Message != "" {
 			text += ": " + a.Message
 		}
-		return Decision{Verdict: Deny, Kind: a.Kind, Text: text}
+		return Decision{Verdict: Deny, Kind: a.Kind, Text: text, Path: a.Path, Message: a.Message}
 	case "no-result":
 		return Decision{Verdict: None}
 	}

@@ -157,6 +157,7 @@ func (m *machine) decide(id string, d policy.Decision) {
 	}
 	m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{
 		Kind: d.Kind, Feedback: d.Feedback, Approval: approval,
+		LocationKey: d.LocationKey, Rules: d.Rules, Path: d.Path, Message: d.Message,
 	}})
 	if d.Unknown {
 		m.emit(event.SessionWarning{WarningType: "permission", Message: "A client answered a permission question about the tool " + c.Name + " with a decision of an unknown kind: the call was denied."})
