@@ -61,9 +61,42 @@ type Tool struct {
 	Tolerant bool
 	// Metadata is kept for hosts; the model never sees it.
 	Metadata json.RawMessage
+	// Source says where the tool comes from, for the patterns that hosts filter
+	// tools by ("builtin:NAME"); "" is [Custom].
+	Source Source
+	// Permission says what has to be asked before a call runs, with what a person
+	// needs to decide: the command, the change, the path. It may look at files,
+	// and must not change anything. nil: a call is asked about as one of a custom
+	// tool, by name and arguments.
+	Permission func(ctx context.Context, call Call) (Permission, error)
 	// Handler runs the call in this process. nil: the host that declared the
 	// tool answers over its connection.
 	Handler Handler
+}
+
+// Source says where a tool comes from. Its values are those of tool patterns.
+type Source string
+
+// The sources of tools.
+const (
+	Custom  Source = "custom"  // a host's
+	BuiltIn Source = "builtin" // Transom's
+	MCP     Source = "mcp"     // an MCP server's
+)
+
+// Permission is what has to be asked before a call runs.
+type Permission struct {
+	// None: the call needs no approval.
+	None bool
+	// Request is the question as the protocol's permissionRequest: an object with
+	// kind ("shell", "write", "read", "url", "memory", …) and the fields of that
+	// kind. The id of the call is added by whoever asks.
+	Request json.RawMessage
+	// Prompt is the same for display, as promptRequest; nil shows Request.
+	Prompt json.RawMessage
+	// Subject is what a lasting approval of this call would cover, in the words of
+	// the rules: the command identifiers of a shell call, the domain of a URL.
+	Subject []string
 }
 
 // Handler runs one call. An error is shown to people (up to [MaxDetail]) and to the model
