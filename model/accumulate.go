@@ -13,6 +13,8 @@ type Accumulator struct {
 	usage           *Usage
 	finish          string
 	id, model       string
+	field, opaque   string
+	encrypted       string
 }
 
 type accCall struct {
@@ -44,6 +46,15 @@ func (a *Accumulator) Add(c Chunk) {
 	if c.Model != "" {
 		a.model = c.Model
 	}
+	if c.ReasoningField != "" {
+		a.field = c.ReasoningField
+	}
+	if c.ReasoningOpaque != "" {
+		a.opaque = c.ReasoningOpaque
+	}
+	if c.EncryptedContent != "" {
+		a.encrypted = c.EncryptedContent
+	}
 }
 
 func (a *Accumulator) addCall(c *CallChunk) {
@@ -73,6 +84,10 @@ func (a *Accumulator) Response() *Response {
 		Role:      Assistant,
 		Text:      valid(a.text.String()),
 		Reasoning: valid(a.reasoning.String()),
+
+		ReasoningField:   a.field,
+		ReasoningOpaque:  valid(a.opaque),
+		EncryptedContent: valid(a.encrypted),
 	}
 	if len(a.calls) > 0 {
 		m.Calls = make([]Call, len(a.calls))

@@ -11,10 +11,14 @@ const CodeEmptyAnswer = "empty_answer"
 // little later. docs/models.md has the table.
 func Classify(status int, code, message string) (kind ErrorKind, retryable bool) {
 	switch strings.ToLower(code) {
-	case "insufficient_quota", "billing_hard_limit_reached", "quota_exceeded", "billing_not_active", "insufficient_credits":
+	case "insufficient_quota", "billing_hard_limit_reached", "quota_exceeded", "billing_not_active", "insufficient_credits", "billing_error":
 		return Quota, false
-	case "context_length_exceeded", "request_too_large", "exceed_context_size_error":
+	case "context_length_exceeded", "request_too_large", "exceed_context_size_error", "model_max_prompt_tokens_exceeded":
 		return ContextLimit, false
+	case "rate_limit_error", "rate_limit_exceeded", "too_many_requests":
+		return RateLimit, true
+	case "authentication_error", "permission_error", "invalid_api_key":
+		return Authentication, false
 	}
 	switch {
 	case status == 401 || status == 403:
@@ -40,7 +44,7 @@ func Classify(status int, code, message string) (kind ErrorKind, retryable bool)
 // too long (vLLM, llama.cpp, Ollama and proxies of other vendors).
 func aboutContext(message string) bool {
 	m := strings.ToLower(message)
-	for _, s := range []string{"maximum context length", "context length exceeded", "context window", "context size",
+	for _, s := range []string{"maximum context length", "context length exceeded", "context window", "context size", "context limit",
 		"prompt is too long", "too many tokens", "input is too long", "reduce the length of the messages"} {
 		if strings.Contains(m, s) {
 			return true

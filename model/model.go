@@ -4,7 +4,10 @@
 // real endpoints, and the two built-in models that need no network, live in the
 // packages below this one:
 //
-//	model/openai     any server that speaks chat completions
+//	model/openai     any server that speaks chat completions, Azure included
+//	model/responses  OpenAI's responses, Azure included
+//	model/anthropic  Anthropic's messages
+//	model/endpoint   what these share: address, credentials, one exchange, errors
 //	model/scripted   plays a file: demos and tests
 //	model/replay     records real traffic to such a file, and plays it back
 //
@@ -45,17 +48,35 @@ type Message struct {
 	Text string
 	// Images follow the text (user and tool messages).
 	Images []Image
+	// Documents stand before the text (user messages).
+	Documents []Document
 	// Calls are the tool calls of an assistant message, in order.
 	Calls []Call
 	// CallID is the call that a tool message answers.
 	CallID string
-	// Reasoning is the model's reasoning text, sent back where the provider
-	// needs it.
-	Reasoning string
+	// Reasoning is the model's reasoning text, for people, and for servers of chat
+	// completions that want it back: those that sent it in ReasoningField get it
+	// there again.
+	Reasoning      string
+	ReasoningField string
+	// ReasoningOpaque and EncryptedContent are reasoning in the form in which a
+	// provider wants it back, kept as it wrote it and never looked into:
+	// Anthropic's thinking blocks (a JSON array) or the reasoning_opaque of chat
+	// completions, and OpenAI's reasoning items (a JSON array, with the places of
+	// text and calls between them). A wire sends its own and passes over the rest.
+	ReasoningOpaque  string
+	EncryptedContent string
 }
 
 // Image is a picture in a message.
 type Image struct {
+	MIMEType string
+	Data     string // base64
+}
+
+// Document is a file in a message that the model reads as a whole, such as a PDF.
+type Document struct {
+	Title    string
 	MIMEType string
 	Data     string // base64
 }
@@ -83,6 +104,11 @@ type Request struct {
 	Tools           []ToolDef
 	Stream          bool // as the session's streaming setting: never otherwise
 	ReasoningEffort string
+	// ReasoningSummary asks for summaries of the reasoning ("auto", "concise",
+	// "detailed"), where the wire has them.
+	ReasoningSummary string
+	// Citations asks for citations of the documents, where the wire has them.
+	Citations bool
 	// Headers are added to this request only.
 	Headers map[string]string
 	// SessionID and InteractionID identify the work to the provider's logs.
@@ -96,12 +122,19 @@ type Request struct {
 type Chunk struct {
 	Text      string
 	Reasoning string
+	// ReasoningField, ReasoningOpaque and EncryptedContent are those of Message,
+	// whole: the last ones count.
+	ReasoningField   string
+	ReasoningOpaque  string
+	EncryptedContent string
 	// Call is a fragment of a tool call; nil where the chunk has none.
 	Call *CallChunk
 	// Usage is the provider's figure for the whole request so far: the last one
 	// counts, figures are never added up.
 	Usage *Usage
-	// Finish is the provider's reason for the end, as it wrote it.
+	// Finish is the provider's reason for the end in the words of chat completions
+	// ("stop", "tool_calls", "length", "content_filter"); one that has no such word
+	// stays as the provider wrote it.
 	Finish string
 	// ID and Model are the provider's response id and the model that answered.
 	ID    string
@@ -118,6 +151,8 @@ type CallChunk struct {
 
 // Usage is what a request cost.
 type Usage struct {
+	// InputTokens is the whole prompt, what was read from or written to a cache
+	// included.
 	InputTokens      int
 	OutputTokens     int
 	CacheReadTokens  int

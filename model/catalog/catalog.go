@@ -26,6 +26,7 @@ import (
 	"sync"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/github"
 	"github.com/transom-run/transom/model/openai"
 )
@@ -151,10 +152,10 @@ func own(cfg *Config, p *Provider, source Source) (*Choice, error) {
 	if source == FromEnvironment {
 		credentials = "COPILOT_PROVIDER_API_KEY or COPILOT_PROVIDER_BEARER_TOKEN"
 	}
-	server, err := openai.New(openai.Config{
+	server, err := openai.New(openai.Config{Server: endpoint.Server{
 		BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers,
 		WireModel: p.WireModel, Credentials: credentials,
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/openai"
 )
 
@@ -107,7 +108,7 @@ func New(cfg Config) (*Account, error) {
 		cfg.ModelsTTL = DefaultModelsTTL
 	}
 	if cfg.HTTPClient == nil {
-		cfg.HTTPClient = openai.SharedClient()
+		cfg.HTTPClient = endpoint.SharedClient()
 	}
 	return &Account{cfg: cfg}, nil
 }
@@ -185,14 +186,14 @@ func (a *Account) provider(ctx context.Context) (*openai.Provider, error) {
 	if a.client != nil {
 		return a.client, nil
 	}
-	p, err := openai.New(openai.Config{
+	p, err := openai.New(openai.Config{Server: endpoint.Server{
 		BaseURL:     base,
 		BearerToken: a.cfg.Token,
 		Credentials: a.cfg.Source,
 		Headers:     map[string]string{"Copilot-Integration-Id": a.cfg.IntegrationID},
 		Decorate:    decorate,
 		HTTPClient:  a.cfg.HTTPClient,
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/openai"
 	"github.com/transom-run/transom/model/scripted"
@@ -26,7 +27,7 @@ func TestScripted(t *testing.T) {
 
 func TestOpenAI(t *testing.T) {
 	TestProvider(t, func(t *testing.T) model.Provider {
-		p, err := openai.New(openai.Config{BaseURL: NewServer(t, Script).URL})
+		p, err := openai.New(openai.Config{Server: endpoint.Server{BaseURL: NewServer(t, Script).URL}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/openai"
 	"github.com/transom-run/transom/model/scripted"
@@ -61,7 +62,7 @@ func NewHandler(t testing.TB, h http.Handler) *Server {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h) }))
 	t.Cleanup(func() {
 		s.Client().CloseIdleConnections()
-		openai.CloseIdleConnections()
+		endpoint.CloseIdleConnections()
 		s.Close()
 	})
 	return s

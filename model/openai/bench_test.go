@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
+	"github.com/transom-run/transom/model/internal/wire"
 )
 
 // BenchmarkStream reports the cost of one streamed delta, from the bytes of an
@@ -15,9 +17,9 @@ func BenchmarkStream(b *testing.B) {
 	const deltas = 1000
 	one := `{"id":"chatcmpl-AbCdEf0123456789","object":"chat.completion.chunk","created":1764000000,"model":"gpt-5-mini-2026-01-01","service_tier":"default","system_fingerprint":"fp_0123456789","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}],"usage":null}`
 	body := strings.Repeat("data: "+one+"\n\n", deltas) + sse(finish("stop"), "[DONE]")
-	p, err := New(Config{BaseURL: "http://x/v1", HTTPClient: &http.Client{Transport: pipeTransport(func(*http.Request) (*http.Response, error) {
+	p, err := New(Config{Server: endpoint.Server{BaseURL: "http://x/v1", HTTPClient: &http.Client{Transport: pipeTransport(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
-	})}})
+	})}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		body := AppendRequest(make([]byte, 0, requestSize(req)), req, "", "")
+		body := AppendRequest(make([]byte, 0, wire.RequestSize(req)), req, Encoding{})
 		b.SetBytes(int64(len(body)))
 	}
 }

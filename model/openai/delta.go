@@ -1,15 +1,9 @@
 package openai
 
-import "github.com/transom-run/transom/model"
-
-// fragment is a piece of a tool call as it stands in a chunk.
-type fragment struct {
-	choice   int
-	index    int
-	hasIndex bool
-	id, name string
-	args     string
-}
+import (
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/internal/wire"
+)
 
 // delta is what one event of a stream, or one whole answer, says.
 type delta struct {
@@ -17,8 +11,10 @@ type delta struct {
 	choices   int
 	text      string
 	reasoning string
+	field     string // the reasoning's
+	opaque    string
 	finish    string
-	calls     []fragment
+	calls     []wire.Fragment
 	usage     *model.Usage
 	errRaw    []byte // of "error"; nil where there is none
 }
@@ -26,7 +22,7 @@ type delta struct {
 // decoder reads deltas. It keeps what lasts over a stream: halves of characters
 // and the names that each chunk repeats.
 type decoder struct {
-	scanner
+	wire.Scanner
 	whole     bool // answers that are not streamed: messages, not deltas
 	textHalf  rune
 	thinkHalf rune
@@ -39,22 +35,22 @@ type decoder struct {
 // Several values after one another count as one event.
 func (dec *decoder) decode(data []byte, d *delta) bool {
 	*d = delta{calls: d.calls[:0]}
-	dec.reset(data)
-	for !dec.bad && dec.peek() != 0 {
-		if dec.peek() != '{' {
+	dec.Reset(data)
+	for !dec.Bad() && dec.Peek() != 0 {
+		if dec.Peek() != '{' {
 			return false
 		}
 		dec.object(d)
 	}
-	return !dec.bad
+	return !dec.Bad()
 }
 
 func (dec *decoder) object(d *delta) {
-	if !dec.open('{') {
+	if !dec.Open('{') {
 		return
 	}
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "choices":
 			dec.choices(d)
 		case "id":
@@ -66,20 +62,20 @@ func (dec *decoder) object(d *delta) {
 		case "usage":
 			dec.usage(d)
 		case "error":
-			if dec.peek() == 'n' { // null
-				dec.skip()
+			if dec.Peek() == 'n' { // null
+				dec.Skip()
 			} else {
-				d.errRaw = dec.raw()
+				d.errRaw = dec.Raw()
 			}
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 }
 
 // same reads a text that is mostly the one before it.
 func (dec *decoder) same(before string) string {
-	seg, ok := dec.textBytes(nil)
+	seg, ok := dec.TextBytes(nil)
 	if ok && string(seg) == before {
 		return before
 	}
@@ -87,10 +83,10 @@ func (dec *decoder) same(before string) string {
 }
 
 func (dec *decoder) choices(d *delta) {
-	if !dec.open('[') {
+	if !dec.Open('[') {
 		return
 	}
-	for first := true; dec.more(']', first); first = false {
+	for first := true; dec.More(']', first); first = false {
 		dec.choice = 0
 		if dec.whole {
 			dec.choice = d.choices
@@ -101,13 +97,13 @@ func (dec *decoder) choices(d *delta) {
 }
 
 func (dec *decoder) oneChoice(d *delta) {
-	if !dec.open('{') {
+	if !dec.Open('{') {
 		return
 	}
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "index":
-			if n, ok := dec.integer(); ok && !dec.whole {
+			if n, ok := dec.Integer(); ok && !dec.whole {
 				dec.choice = n
 			}
 		case "delta", "message":
@@ -119,14 +115,14 @@ func (dec *decoder) oneChoice(d *delta) {
 		case "usage":
 			dec.usage(d)
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 }
 
 // finish returns the usual reasons without allocating.
 func (dec *decoder) finish() string {
-	seg, ok := dec.textBytes(nil)
+	seg, ok := dec.TextBytes(nil)
 	if !ok {
 		return ""
 	}
@@ -142,39 +138,44 @@ func (dec *decoder) finish() string {
 }
 
 func (dec *decoder) message(d *delta) {
-	if !dec.open('{') {
+	if !dec.Open('{') {
 		return
 	}
 	text, reasoning, refusal := "", "", ""
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "content":
-			if dec.peek() == '[' {
+			if dec.Peek() == '[' {
 				t, r := dec.parts()
 				text += t
 				reasoning += r
 			} else {
-				text += dec.text(&dec.textHalf)
+				text += dec.Text(&dec.textHalf)
 			}
 		case "refusal":
-			refusal += dec.text(nil)
-		case "reasoning_content", "reasoning":
-			// Some servers send both, with the same text.
-			if r := dec.text(&dec.thinkHalf); r != reasoning {
-				reasoning += r
+			refusal += dec.Text(nil)
+		case "reasoning_content":
+			reasoning = dec.reasoning(d, "reasoning_content", reasoning)
+		case "reasoning":
+			reasoning = dec.reasoning(d, "reasoning", reasoning)
+		case "reasoning_text":
+			reasoning = dec.reasoning(d, "reasoning_text", reasoning)
+		case "reasoning_opaque":
+			if o := dec.Text(nil); o != "" {
+				d.opaque = o
 			}
 		case "tool_calls":
 			dec.calls(d)
 		case "function_call":
-			if dec.peek() == '{' {
-				f := fragment{choice: dec.choice, hasIndex: !dec.whole}
+			if dec.Peek() == '{' {
+				f := wire.Fragment{Choice: dec.choice, HasIndex: !dec.whole}
 				dec.function(&f)
 				d.calls = append(d.calls, f)
 			} else {
-				dec.skip()
+				dec.Skip()
 			}
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 	if text == "" {
@@ -191,32 +192,45 @@ func (dec *decoder) message(d *delta) {
 	d.reasoning += reasoning
 }
 
+// reasoning reads a piece of reasoning from one of the fields that servers use.
+// Some send two of them, with the same text.
+func (dec *decoder) reasoning(d *delta, field, before string) string {
+	r := dec.Text(&dec.thinkHalf)
+	if r == "" || r == before {
+		return before
+	}
+	if d.field == "" {
+		d.field = field
+	}
+	return before + r
+}
+
 // parts reads content in the form of a list.
 func (dec *decoder) parts() (text, reasoning string) {
-	if !dec.open('[') {
+	if !dec.Open('[') {
 		return "", ""
 	}
-	for first := true; dec.more(']', first); first = false {
-		if dec.peek() == '"' {
-			text += dec.text(&dec.textHalf)
+	for first := true; dec.More(']', first); first = false {
+		if dec.Peek() == '"' {
+			text += dec.Text(&dec.textHalf)
 			continue
 		}
-		if !dec.open('{') {
+		if !dec.Open('{') {
 			continue
 		}
-		for first := true; dec.more('}', first); first = false {
-			switch string(dec.key()) {
+		for first := true; dec.More('}', first); first = false {
+			switch string(dec.Key()) {
 			case "text", "refusal":
-				text += dec.text(&dec.textHalf)
+				text += dec.Text(&dec.textHalf)
 			case "thinking":
-				if dec.peek() == '[' {
+				if dec.Peek() == '[' {
 					inner, _ := dec.parts()
 					reasoning += inner
 				} else {
-					reasoning += dec.text(&dec.thinkHalf)
+					reasoning += dec.Text(&dec.thinkHalf)
 				}
 			default:
-				dec.skip()
+				dec.Skip()
 			}
 		}
 	}
@@ -224,68 +238,68 @@ func (dec *decoder) parts() (text, reasoning string) {
 }
 
 func (dec *decoder) calls(d *delta) {
-	if !dec.open('[') {
+	if !dec.Open('[') {
 		return
 	}
-	for first := true; dec.more(']', first); first = false {
-		f := fragment{choice: dec.choice}
-		if !dec.open('{') {
+	for first := true; dec.More(']', first); first = false {
+		f := wire.Fragment{Choice: dec.choice}
+		if !dec.Open('{') {
 			continue
 		}
-		for first := true; dec.more('}', first); first = false {
-			switch string(dec.key()) {
+		for first := true; dec.More('}', first); first = false {
+			switch string(dec.Key()) {
 			case "index":
-				n, ok := dec.integer()
+				n, ok := dec.Integer()
 				if ok && !dec.whole {
-					f.index, f.hasIndex = n, true
+					f.Index, f.HasIndex = n, true
 				}
 			case "id":
-				f.id = dec.text(nil)
+				f.ID = dec.Text(nil)
 			case "function":
 				dec.function(&f)
 			default:
-				dec.skip()
+				dec.Skip()
 			}
 		}
 		d.calls = append(d.calls, f)
 	}
 }
 
-func (dec *decoder) function(f *fragment) {
-	if !dec.open('{') {
+func (dec *decoder) function(f *wire.Fragment) {
+	if !dec.Open('{') {
 		return
 	}
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "name":
-			f.name = dec.text(nil)
+			f.Name = dec.Text(nil)
 		case "arguments":
-			switch dec.peek() {
+			switch dec.Peek() {
 			case '"':
-				f.args = dec.arguments(f)
+				f.Args = dec.arguments(f)
 			case 'n': // null
-				dec.skip()
+				dec.Skip()
 			default: // an object where a text is due
-				f.args = string(dec.raw())
+				f.Args = string(dec.Raw())
 			}
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 }
 
 // arguments reads a fragment of arguments. A half of a character waits for the
 // next fragment of the same call.
-func (dec *decoder) arguments(f *fragment) string {
-	key := [2]int{f.choice, f.index}
+func (dec *decoder) arguments(f *wire.Fragment) string {
+	key := [2]int{f.Choice, f.Index}
 	half := dec.argsHalf[key]
 	if half == nil {
 		if dec.whole {
-			return dec.text(nil)
+			return dec.Text(nil)
 		}
 		half = new(rune)
 	}
-	s := dec.text(half)
+	s := dec.Text(half)
 	if *half != 0 {
 		if dec.argsHalf == nil {
 			dec.argsHalf = make(map[[2]int]*rune)
@@ -296,45 +310,45 @@ func (dec *decoder) arguments(f *fragment) string {
 }
 
 func (dec *decoder) usage(d *delta) {
-	if dec.peek() != '{' {
-		dec.skip()
+	if dec.Peek() != '{' {
+		dec.Skip()
 		return
 	}
 	u := new(model.Usage)
-	dec.open('{')
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	dec.Open('{')
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "prompt_tokens":
-			u.InputTokens, _ = dec.integer()
+			u.InputTokens, _ = dec.Integer()
 		case "completion_tokens":
-			u.OutputTokens, _ = dec.integer()
+			u.OutputTokens, _ = dec.Integer()
 		case "prompt_tokens_details", "completion_tokens_details":
 			dec.usageDetails(u)
 		case "prompt_cache_hit_tokens":
-			u.CacheReadTokens, _ = dec.integer()
+			u.CacheReadTokens, _ = dec.Integer()
 		case "cache_creation_input_tokens":
-			u.CacheWriteTokens, _ = dec.integer()
+			u.CacheWriteTokens, _ = dec.Integer()
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 	d.usage = u
 }
 
 func (dec *decoder) usageDetails(u *model.Usage) {
-	if !dec.open('{') {
+	if !dec.Open('{') {
 		return
 	}
-	for first := true; dec.more('}', first); first = false {
-		switch string(dec.key()) {
+	for first := true; dec.More('}', first); first = false {
+		switch string(dec.Key()) {
 		case "cached_tokens":
-			u.CacheReadTokens, _ = dec.integer()
+			u.CacheReadTokens, _ = dec.Integer()
 		case "cache_write_tokens", "cache_creation_tokens":
-			u.CacheWriteTokens, _ = dec.integer()
+			u.CacheWriteTokens, _ = dec.Integer()
 		case "reasoning_tokens":
-			u.ReasoningTokens, _ = dec.integer()
+			u.ReasoningTokens, _ = dec.Integer()
 		default:
-			dec.skip()
+			dec.Skip()
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package openai speaks chat completions, the wire that OpenAI defined and that
 // Ollama, llama.cpp, vLLM, LM Studio, OpenRouter and many others serve.
 //
-//	p, err := openai.New(openai.Config{BaseURL: "http://localhost:11434/v1"})
+//	p, err := openai.New(openai.Config{Server: endpoint.Server{BaseURL: "http://localhost:11434/v1"}})
 //	for chunk, err := range p.Stream(ctx, &model.Request{Model: "qwen3", Messages: msgs}) { … }
 //
 //	Request ─▶ AppendRequest ─▶ POST base/chat/completions ─▶ events ─▶ scanner ─▶ calls ─▶ Chunk

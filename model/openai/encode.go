@@ -2,25 +2,35 @@ package openai
 
 import (
 	"encoding/json"
-	"unicode/utf8"
+	"strconv"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/internal/wire"
 )
 
-// emptySchema stands for a tool without parameters.
-const emptySchema = `{"type":"object","properties":{}}`
+// Encoding says how a server wants requests written.
+type Encoding struct {
+	// Model is the name to send; empty: the request's.
+	Model string
+	// ReasoningField is Config.ReasoningField.
+	ReasoningField string
+	// MaxTokens bounds the answer, under the name MaxTokensField; 0: nothing is
+	// said.
+	MaxTokens      int
+	MaxTokensField string
+}
 
 // AppendRequest appends the body of a request. The same request gives the same
-// bytes: tools in their order, nothing from maps. reasoningField is
-// Config.ReasoningField.
-func AppendRequest(b []byte, req *model.Request, wireModel, reasoningField string) []byte {
-	if wireModel == "" {
-		wireModel = req.Model
+// bytes: tools in their order, nothing from maps.
+func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
+	name := enc.Model
+	if name == "" {
+		name = req.Model
 	}
 	b = append(b, `{"model":`...)
-	b = appendString(b, wireModel)
+	b = wire.AppendString(b, name)
 	b = append(b, `,"messages":[`...)
-	b = appendMessages(b, req.Messages, reasoningField)
+	b = appendMessages(b, req.Messages, enc.ReasoningField)
 	b = append(b, ']')
 	if len(req.Tools) > 0 {
 		b = append(b, `,"tools":[`...)
@@ -34,7 +44,13 @@ func AppendRequest(b []byte, req *model.Request, wireModel, reasoningField strin
 	}
 	if req.ReasoningEffort != "" {
 		b = append(b, `,"reasoning_effort":`...)
-		b = appendString(b, req.ReasoningEffort)
+		b = wire.AppendString(b, req.ReasoningEffort)
+	}
+	if enc.MaxTokens > 0 {
+		b = append(b, ',')
+		b = wire.AppendString(b, enc.MaxTokensField)
+		b = append(b, ':')
+		b = strconv.AppendInt(b, int64(enc.MaxTokens), 10)
 	}
 	if req.Stream {
 		b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
@@ -58,7 +74,7 @@ func appendMessages(b []byte, msgs []model.Message, reasoningField string) []byt
 			if i > 0 && msgs[i].Text != "" && msgs[i-1].Text != "" {
 				b = append(b, `\n\n`...)
 			}
-			b = appendEscaped(b, msgs[i].Text)
+			b = wire.AppendEscaped(b, msgs[i].Text)
 		}
 		b = append(b, `"}`...)
 	}
@@ -95,32 +111,33 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 		role = model.System
 	}
 	b = append(b, `{"role":`...)
-	b = appendString(b, string(role))
+	b = wire.AppendString(b, string(role))
 	if m.Role == model.ToolRole {
 		b = append(b, `,"tool_call_id":`...)
-		b = appendString(b, m.CallID)
+		b = wire.AppendString(b, m.CallID)
 	}
 	b = append(b, `,"content":`...)
 	switch {
-	case m.Role == model.User && len(m.Images) > 0:
+	case m.Role == model.User && len(m.Images)+len(m.Documents) > 0:
 		b = append(b, '[')
+		b = appendDocuments(b, m.Documents)
 		if m.Text != "" {
 			b = append(b, `{"type":"text","text":`...)
-			b = appendString(b, m.Text)
+			b = wire.AppendString(b, m.Text)
 			b = append(b, `},`...)
 		}
 		b = appendImages(b, m.Images)
+		if b[len(b)-1] == ',' {
+			b = b[:len(b)-1]
+		}
 		b = append(b, ']')
 	case m.Role == model.Assistant && m.Text == "" && len(m.Calls) > 0:
 		b = append(b, `null`...)
 	default:
-		b = appendString(b, m.Text)
+		b = wire.AppendString(b, m.Text)
 	}
-	if m.Role == model.Assistant && m.Reasoning != "" && reasoningField != "" {
-		b = append(b, ',')
-		b = appendString(b, reasoningField)
-		b = append(b, ':')
-		b = appendString(b, m.Reasoning)
+	if m.Role == model.Assistant {
+		b = appendReasoning(b, m, reasoningField)
 	}
 	if len(m.Calls) > 0 {
 		b = append(b, `,"tool_calls":[`...)
@@ -130,20 +147,39 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 			}
 			c := &m.Calls[i]
 			b = append(b, `{"id":`...)
-			b = appendString(b, c.ID)
+			b = wire.AppendString(b, c.ID)
 			b = append(b, `,"type":"function","function":{"name":`...)
-			b = appendString(b, c.Name)
+			b = wire.AppendString(b, c.Name)
 			b = append(b, `,"arguments":`...)
 			if c.Arguments == "" {
 				b = append(b, `"{}"`...) // strict servers refuse an empty text
 			} else {
-				b = appendString(b, c.Arguments)
+				b = wire.AppendString(b, c.Arguments)
 			}
 			b = append(b, `}}`...)
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+// appendReasoning sends reasoning back in the field in which it came, unless the
+// settings name one. An opaque part that is JSON is another wire's.
+func appendReasoning(b []byte, m *model.Message, field string) []byte {
+	if field == "" {
+		field = m.ReasoningField
+	}
+	if m.Reasoning != "" && field != "" {
+		b = append(b, ',')
+		b = wire.AppendString(b, field)
+		b = append(b, ':')
+		b = wire.AppendString(b, m.Reasoning)
+	}
+	if o := m.ReasoningOpaque; o != "" && o[0] != '[' {
+		b = append(b, `,"reasoning_opaque":`...)
+		b = wire.AppendString(b, o)
+	}
+	return b
 }
 
 func appendPictures(b []byte, images []model.Image) []byte {
@@ -158,106 +194,38 @@ func appendImages(b []byte, images []model.Image) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
-		b = appendEscaped(b, images[i].MIMEType)
+		b = wire.AppendEscaped(b, images[i].MIMEType)
 		b = append(b, `;base64,`...)
-		b = appendEscaped(b, images[i].Data)
+		b = wire.AppendEscaped(b, images[i].Data)
 		b = append(b, `"}}`...)
+	}
+	return b
+}
+
+// appendDocuments leaves a comma at its end.
+func appendDocuments(b []byte, docs []model.Document) []byte {
+	for i := range docs {
+		b = append(b, `{"type":"file","file":{"filename":`...)
+		b = wire.AppendString(b, docs[i].Title)
+		b = append(b, `,"file_data":"data:`...)
+		b = wire.AppendEscaped(b, docs[i].MIMEType)
+		b = append(b, `;base64,`...)
+		b = wire.AppendEscaped(b, docs[i].Data)
+		b = append(b, `"}},`...)
 	}
 	return b
 }
 
 func appendTool(b []byte, t *model.ToolDef) []byte {
 	b = append(b, `{"type":"function","function":{"name":`...)
-	b = appendString(b, t.Name)
+	b = wire.AppendString(b, t.Name)
 	if t.Description != "" {
 		b = append(b, `,"description":`...)
-		b = appendString(b, t.Description)
+		b = wire.AppendString(b, t.Description)
 	}
 	b = append(b, `,"parameters":`...)
-	if len(t.Parameters) == 0 || !json.Valid(t.Parameters) {
-		b = append(b, emptySchema...)
-	} else {
-		b = append(b, t.Parameters...)
-	}
+	b = wire.AppendSchema(b, t.Parameters)
 	return append(b, `}}`...)
-}
-
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	b = appendEscaped(b, s)
-	return append(b, '"')
-}
-
-// plainByte tells the bytes that stand for themselves.
-var plainByte = func() (t [256]bool) {
-	for c := ' '; c < utf8.RuneSelf; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
-
-const hex = "0123456789abcdef"
-
-// appendEscaped escapes what JSON requires and nothing else; bytes that are not
-// UTF-8 become U+FFFD.
-func appendEscaped(b []byte, s string) []byte {
-	from := 0
-	for i := 0; i < len(s); {
-		for i < len(s) && plainByte[s[i]] {
-			i++
-		}
-		if i == len(s) {
-			break
-		}
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || n != 1 {
-				i += n
-				continue
-			}
-			b = append(b, s[from:i]...)
-			b = append(b, "\uFFFD"...)
-			i++
-			from = i
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(b, s[from:]...)
-}
-
-// requestSize is about the size of the body, to allocate once.
-func requestSize(req *model.Request) int {
-	n := 256
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		n += 96 + len(m.Text) + len(m.Text)/16 + len(m.Reasoning)
-		for _, c := range m.Calls {
-			n += 112 + len(c.Arguments) + len(c.Arguments)/4
-		}
-		for _, im := range m.Images {
-			n += 96 + len(im.Data)
-		}
-	}
-	for i := range req.Tools {
-		n += 96 + len(req.Tools[i].Description) + len(req.Tools[i].Parameters)
-	}
-	return n
 }
 
 // DecodeRequest reads a body that [AppendRequest], or any client of the wire,
@@ -333,25 +301,8 @@ func decodeContent(raw json.RawMessage, out *model.Message) error {
 			}
 			out.Text += p.Text
 		case "image_url":
-			out.Images = append(out.Images, dataURL(p.ImageURL.URL))
+			out.Images = append(out.Images, wire.DataURL(p.ImageURL.URL))
 		}
 	}
 	return nil
-}
-
-// dataURL takes a data URL apart; of another URL the address stays as the data.
-func dataURL(s string) model.Image {
-	const prefix = "data:"
-	if len(s) > len(prefix) && s[:len(prefix)] == prefix {
-		for i := len(prefix); i < len(s); i++ {
-			if s[i] == ',' {
-				mime := s[len(prefix):i]
-				if k := len(mime) - len(";base64"); k >= 0 && mime[k:] == ";base64" {
-					mime = mime[:k]
-				}
-				return model.Image{MIMEType: mime, Data: s[i+1:]}
-			}
-		}
-	}
-	return model.Image{Data: s}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 )
 
 func TestErrors(t *testing.T) {
@@ -40,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{"429", 429, map[string]string{"Retry-After": "7"}, `{"error":{"message":"slow down","type":"requests"}}`, model.RateLimit, true, 7 * time.Second, "requests", "limits the rate of requests (HTTP 429): slow down."},
 		{"429 ms", 429, map[string]string{"Retry-After": "7", "retry-after-ms": "1500"}, ``, model.RateLimit, true, 1500 * time.Millisecond, "", ""},
 		{"429 quota", 429, nil, `{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}`, model.Quota, false, 0, "insufficient_quota", "Check plan and billing"},
-		{"503 absurd wait", 503, map[string]string{"Retry-After": "1e300"}, ``, model.Query, true, maxHeaderWait, "", "failed (HTTP 503)"},
+		{"503 absurd wait", 503, map[string]string{"Retry-After": "1e300"}, ``, model.Query, true, 30 * 24 * time.Hour, "", "failed (HTTP 503)"},
 		{"500 list", 500, nil, `[{"error":{"code":500,"message":"internal","status":"INTERNAL"}}]`, model.Query, true, 0, "500", "failed (HTTP 500): internal."},
 		{"200 with an error", 200, nil, `{"error":{"message":"overloaded","code":502}}`, model.Query, true, 0, "502", "(HTTP 502): overloaded"},
 		{"200 with a refused request", 200, nil, `{"error":{"message":"bad","type":"invalid_request_error"}}`, model.Query, false, 0, "invalid_request_error", "refused the request in its answer: bad."},
@@ -80,22 +81,6 @@ func TestErrors(t *testing.T) {
 				t.Errorf("status %d", e.Status)
 			}
 		})
-	}
-}
-
-func TestRetryAfterDate(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for v, want := range map[string]time.Duration{
-		"Fri, 02 Jan 2026 03:04:15 GMT": 10 * time.Second,
-		"Fri, 02 Jan 2026 03:04:01 GMT": 0,
-		"soon":                          0,
-		"-3":                            0,
-		"NaN":                           0,
-		"0.5":                           500 * time.Millisecond,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {v}}, now); got != want {
-			t.Errorf("%q: %v, want %v", v, got, want)
-		}
 	}
 }
 
@@ -206,7 +191,7 @@ func TestTimeouts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, err := New(Config{BaseURL: "http://x/v1", HTTPClient: &http.Client{Transport: tt.rt}})
+				p, err := New(Config{Server: endpoint.Server{BaseURL: "http://x/v1", HTTPClient: &http.Client{Transport: tt.rt}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -231,7 +216,7 @@ func TestNoServer(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	p, err := New(Config{BaseURL: "http://user:pass-word@" + addr + "/v1?key=0123456789abcdef"})
+	p, err := New(Config{Server: endpoint.Server{BaseURL: "http://user:pass-word@" + addr + "/v1?key=0123456789abcdef"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +250,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	srv := httptest.NewTLSServer(http.NotFoundHandler())
 	defer srv.Close()
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	p, err := New(Config{BaseURL: srv.URL})
+	p, err := New(Config{Server: endpoint.Server{BaseURL: srv.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +263,7 @@ func TestUntrustedCertificate(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for _, base := range []string{"", "localhost:11434", "ftp://x/v1", "http://", "http://a:secret@[::1", ":"} {
-		_, err := New(Config{BaseURL: base})
+		_, err := New(Config{Server: endpoint.Server{BaseURL: base}})
 		var e *model.Error
 		if !errors.As(err, &e) || e.Kind != model.Setup || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", base, err)

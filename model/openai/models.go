@@ -1,50 +1,13 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"time"
 
 	"github.com/transom-run/transom/model"
 )
 
-// listTimeout bounds the request for the list of models.
-const listTimeout = 30 * time.Second
-
-// Models asks the server for its list of models, in its order. Where the server
-// says how long a context may be, that is taken over: the fields of GitHub,
-// OpenRouter, vLLM and llama.cpp are known.
-func (p *Provider) Models(parent context.Context) ([]model.Info, error) {
-	ctx, cancel := context.WithTimeoutCause(parent, listTimeout, errHeaderTimeout)
-	defer cancel()
-	hr, err := http.NewRequestWithContext(ctx, http.MethodGet, p.models, nil)
-	if err != nil {
-		return nil, p.transportError(parent, ctx, err)
-	}
-	p.setHeaders(hr.Header, nil)
-	hr.Header.Set("Accept", "application/json")
-	resp, err := p.client.Do(hr)
-	if err != nil {
-		return nil, p.transportError(parent, ctx, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return nil, p.statusError(resp, resp.Body)
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, p.cfg.MaxResponse))
-	if err != nil {
-		return nil, p.transportError(parent, ctx, err)
-	}
-	infos, err := parseModels(data)
-	if err != nil {
-		return nil, p.notJSON(data)
-	}
-	return infos, nil
-}
-
-func parseModels(data []byte) ([]model.Info, error) {
+// ParseModels reads a list of models as servers of OpenAI's wires send it.
+func ParseModels(data []byte) ([]model.Info, error) {
 	var list struct {
 		Data []json.RawMessage `json:"data"`
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,11 +25,10 @@ func serve(t testing.TB, h http.HandlerFunc, change func(*Config)) *Provider {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	client := srv.Client()
-	client.CheckRedirect = sameHost
 	t.Cleanup(func() { client.CloseIdleConnections(); srv.Close() })
 	n := 0
-	cfg := Config{BaseURL: srv.URL + "/v1/", APIKey: "sk-secret-key-1234", HTTPClient: client,
-		NewID: func() string { n++; return fmt.Sprintf("made_%d", n) }}
+	cfg := Config{Server: endpoint.Server{BaseURL: srv.URL + "/v1/", APIKey: "sk-secret-key-1234", HTTPClient: client,
+		NewID: func() string { n++; return fmt.Sprintf("made_%d", n) }}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -74,6 +74,7 @@ func TestStreams(t *testing.T) {
 		name, body string
 		text       string
 		reasoning  string
+		field      string // of the reasoning
 		calls      []model.Call
 		finish     string
 		usage      *model.Usage
@@ -105,7 +106,7 @@ func TestStreams(t *testing.T) {
 		{name: "arguments as an object", body: sse(calls(`{"index":0,"id":"c1","function":{"name":"look","arguments":{"a":[1,"x"]}}}`), "[DONE]"), calls: []model.Call{call("c1", "look", `{"a":[1,"x"]}`)}},
 		{name: "call after text", body: sse(choice(`{"content":"t"}`), calls(begin), finish("stop")), text: "t", calls: []model.Call{call("c1", "look", "")}, finish: "stop"},
 		{name: "call between texts", body: sse(choice(`{"content":"t"}`), calls(begin), choice(`{"content":"u"}`), "[DONE]"), text: "tu", calls: []model.Call{call("c1", "look", "")}},
-		{name: "call after reasoning", body: sse(choice(`{"reasoning_content":"r"}`), calls(begin), "[DONE]"), reasoning: "r", calls: []model.Call{call("c1", "look", "")}},
+		{name: "call after reasoning", body: sse(choice(`{"reasoning_content":"r"}`), calls(begin), "[DONE]"), reasoning: "r", field: "reasoning_content", calls: []model.Call{call("c1", "look", "")}},
 		{name: "call in the last chunk",
 			body: sse(`{"choices":[{"delta":{"tool_calls":[` + begin + `]},"finish_reason":"tool_calls"}]}`), calls: []model.Call{call("c1", "look", "")}, finish: "tool_calls"},
 		{name: "id and name repeated",
@@ -136,7 +137,7 @@ func TestStreams(t *testing.T) {
 		{name: "old function_call", body: sse(choice(`{"function_call":{"name":"look","arguments":"{"}}`), choice(`{"function_call":{"arguments":"}"}}`), finish("function_call")),
 			calls: []model.Call{call("made_1", "look", "{}")}, finish: "function_call"},
 		{name: "content in parts", body: sse(choice(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"a"},{"type":"text","text":"b"}]}`), "[DONE]"), text: "ab", reasoning: "hm"},
-		{name: "reasoning", body: sse(choice(`{"reasoning":"r1 "}`), choice(`{"reasoning":"r2","reasoning_content":"r2"}`), choice(`{"content":"a"}`), "[DONE]"), text: "a", reasoning: "r1 r2"},
+		{name: "reasoning", body: sse(choice(`{"reasoning":"r1 "}`), choice(`{"reasoning":"r2","reasoning_content":"r2"}`), choice(`{"content":"a"}`), "[DONE]"), text: "a", reasoning: "r1 r2", field: "reasoning"},
 		{name: "refusal", body: sse(choice(`{"refusal":"No"}`), choice(`{"refusal":"."}`), finish("stop")), text: "No.", finish: "stop"},
 		{name: "a message where a delta is due", body: sse(`{"choices":[{"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}`), text: "a", finish: "stop"},
 		{name: "escapes", body: sse(choice(`{"content":"\u00e9\n\"\\\/\ud83d\ude00 \ud83d."}`), "[DONE]"), text: "é\n\"\\/😀 \uFFFD."},
@@ -158,7 +159,7 @@ func TestStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := model.Message{Role: model.Assistant, Text: tt.text, Reasoning: tt.reasoning, Calls: tt.calls}
+			want := model.Message{Role: model.Assistant, Text: tt.text, Reasoning: tt.reasoning, ReasoningField: tt.field, Calls: tt.calls}
 			if diff := cmp.Diff(want, got.Message); diff != "" {
 				t.Error(diff)
 			}
@@ -183,7 +184,7 @@ func TestWhole(t *testing.T) {
 		{"calls without ids", `{"choices":[{"message":{"tool_calls":[{"function":{"name":"one","arguments":{"a":1}}},{"function":{"name":"one"}}]}}]}`,
 			model.Message{Role: model.Assistant, Calls: []model.Call{call("made_1", "one", `{"a":1}`), call("made_2", "one", "")}}, ""},
 		{"reasoning and parts", `{"choices":[{"message":{"reasoning_content":"r","content":[{"type":"text","text":"a"}]},"finish_reason":"stop"}]}`,
-			model.Message{Role: model.Assistant, Text: "a", Reasoning: "r"}, "stop"},
+			model.Message{Role: model.Assistant, Text: "a", Reasoning: "r", ReasoningField: "reasoning_content"}, "stop"},
 		{"refusal", `{"choices":[{"message":{"content":null,"refusal":"No."},"finish_reason":"stop"}]}`,
 			model.Message{Role: model.Assistant, Text: "No."}, "stop"},
 	}

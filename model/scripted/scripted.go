@@ -19,8 +19,8 @@ import (
 // answer.
 const CodeNoReply = "no_reply"
 
-// endpoint stands where errors of other providers have a URL.
-const endpoint = "scripted:"
+// here stands where errors of other providers have a URL.
+const here = "scripted:"
 
 // Config says what is played. Exactly one of File and Replies is set.
 type Config struct {
@@ -253,7 +253,7 @@ func (p *Provider) failure(at place, list []modelfile.Failure) *modelfile.Failur
 }
 
 func noReply(err error) *model.Error {
-	return &model.Error{Kind: model.Query, Code: CodeNoReply, Endpoint: endpoint, Err: err,
+	return &model.Error{Kind: model.Query, Code: CodeNoReply, Endpoint: here, Err: err,
 		Msg: "The scripted model has no reply: " + err.Error()}
 }
 
@@ -279,7 +279,7 @@ func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 func (p *Provider) play(ctx context.Context, pl *plan, stream bool, emit func(model.Chunk) bool) error {
 	if f := pl.failure; f != nil && f.Status != 0 {
 		kind, again := model.Classify(f.Status, f.Code, f.Message)
-		return &model.Error{Kind: kind, Status: f.Status, Code: f.Code, Retryable: again, RetryAfter: f.RetryAfter, Endpoint: endpoint,
+		return &model.Error{Kind: kind, Status: f.Status, Code: f.Code, Retryable: again, RetryAfter: f.RetryAfter, Endpoint: here,
 			Msg: fmt.Sprintf("The scripted model failed (HTTP %d): %s.", f.Status, orText(f.Message, "as its file says"))}
 	}
 	if pl.silent {
@@ -325,7 +325,7 @@ func limits(f *modelfile.Failure, all int) (chunks, bytes int, broken error) {
 	if f == nil {
 		return chunks, bytes, nil
 	}
-	broken = &model.Error{Kind: model.Query, Retryable: true, Endpoint: endpoint, Err: io.ErrUnexpectedEOF,
+	broken = &model.Error{Kind: model.Query, Retryable: true, Endpoint: here, Err: io.ErrUnexpectedEOF,
 		Msg: "The scripted model ended its answer in the middle, as its file says."}
 	switch {
 	case f.Cut != nil:
@@ -461,7 +461,7 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 func cancelled(err error) error {
-	return &model.Error{Kind: model.Query, Endpoint: endpoint, Err: err, Msg: "The request to the scripted model was cancelled."}
+	return &model.Error{Kind: model.Query, Endpoint: here, Err: err, Msg: "The request to the scripted model was cancelled."}
 }
 
 func orText(s, other string) string {

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads JSON without reflection. It is lenient where that costs nothing:
+// Scanner reads JSON without reflection. It is lenient where that costs nothing:
 // what encoding/json accepts it reads the same way (a fuzz test compares), and
 // broken input sets bad and ends every loop.
-type scanner struct {
+type Scanner struct {
 	b     []byte
 	i     int
 	bad   bool
@@ -21,12 +21,16 @@ type scanner struct {
 // maxDepth bounds the recursion of skip.
 const maxDepth = 1000
 
-func (s *scanner) reset(b []byte) { s.b, s.i, s.bad, s.depth = b, 0, false, 0 }
+// Reset begins with b.
+func (s *Scanner) Reset(b []byte) { s.b, s.i, s.bad, s.depth = b, 0, false, 0 }
 
-func (s *scanner) fail() { s.bad, s.i = true, len(s.b) }
+// Bad reports whether something was not JSON.
+func (s *Scanner) Bad() bool { return s.bad }
 
-// peek returns the next byte that is not space; 0 at the end.
-func (s *scanner) peek() byte {
+func (s *Scanner) fail() { s.bad, s.i = true, len(s.b) }
+
+// Peek returns the next byte that is not space; 0 at the end.
+func (s *Scanner) Peek() byte {
 	for s.i < len(s.b) {
 		switch c := s.b[s.i]; c {
 		case ' ', '\n', '\r', '\t':
@@ -38,10 +42,10 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// open enters an object or array; where the value is another one it skips it.
-func (s *scanner) open(c byte) bool {
-	if s.peek() != c {
-		s.skip()
+// Open enters an object or array; where the value is another one it skips it.
+func (s *Scanner) Open(c byte) bool {
+	if s.Peek() != c {
+		s.Skip()
 		return false
 	}
 	s.i++
@@ -52,10 +56,10 @@ func (s *scanner) open(c byte) bool {
 	return true
 }
 
-// more moves to the next key or element; first is true before the first one. It
+// More moves to the next key or element; first is true before the first one. It
 // returns false after the closing byte.
-func (s *scanner) more(closing byte, first bool) bool {
-	c := s.peek()
+func (s *Scanner) More(closing byte, first bool) bool {
+	c := s.Peek()
 	if c == closing {
 		s.i++
 		s.depth--
@@ -67,7 +71,7 @@ func (s *scanner) more(closing byte, first bool) bool {
 			return false
 		}
 		s.i++
-		if s.peek() == closing {
+		if s.Peek() == closing {
 			s.fail()
 			return false
 		}
@@ -75,13 +79,13 @@ func (s *scanner) more(closing byte, first bool) bool {
 	return !s.bad && s.i < len(s.b)
 }
 
-// key reads a key and its colon. The bytes are valid until the next call.
-func (s *scanner) key() []byte {
+// Key reads a key and its colon. The bytes are valid until the next call.
+func (s *Scanner) Key() []byte {
 	seg, escaped := s.quoted()
 	if escaped {
 		seg = s.unescape(seg, nil)
 	}
-	if s.peek() != ':' {
+	if s.Peek() != ':' {
 		s.fail()
 		return nil
 	}
@@ -90,8 +94,8 @@ func (s *scanner) key() []byte {
 }
 
 // quoted reads a text and returns what stands between its quotes.
-func (s *scanner) quoted() (seg []byte, escaped bool) {
-	if s.peek() != '"' {
+func (s *Scanner) quoted() (seg []byte, escaped bool) {
+	if s.Peek() != '"' {
 		s.fail()
 		return nil, false
 	}
@@ -117,21 +121,23 @@ func (s *scanner) quoted() (seg []byte, escaped bool) {
 	}
 }
 
-// text reads a text; null and values of other types are "". carry holds the first
+// Text reads a text; null and values of other types are "". carry holds the first
 // half of a character that the text before it ended with (a server that cuts
 // UTF-16 texts into chunks may cut there), and receives the half that this one
 // ends with. nil: a lone half becomes U+FFFD.
-func (s *scanner) text(carry *rune) string {
-	seg, ok := s.textBytes(carry)
+func (s *Scanner) Text(carry *rune) string {
+	seg, ok := s.TextBytes(carry)
 	if !ok {
 		return ""
 	}
 	return string(seg)
 }
 
-func (s *scanner) textBytes(carry *rune) ([]byte, bool) {
-	if s.peek() != '"' {
-		s.skip()
+// TextBytes is Text without a copy: the bytes are valid until the next call. It
+// returns false where the value is not a text.
+func (s *Scanner) TextBytes(carry *rune) ([]byte, bool) {
+	if s.Peek() != '"' {
+		s.Skip()
 		return nil, false
 	}
 	seg, escaped := s.quoted()
@@ -145,7 +151,7 @@ func (s *scanner) textBytes(carry *rune) ([]byte, bool) {
 }
 
 // unescape returns the text of seg, in scratch memory.
-func (s *scanner) unescape(seg []byte, carry *rune) []byte {
+func (s *Scanner) unescape(seg []byte, carry *rune) []byte {
 	out := s.tmp[:0]
 	half := rune(0) // the first half of a pair that waits for the second
 	if carry != nil {
@@ -243,22 +249,22 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// skip passes over a value.
-func (s *scanner) skip() {
-	switch s.peek() {
+// Skip passes over a value.
+func (s *Scanner) Skip() {
+	switch s.Peek() {
 	case '"':
 		s.quoted()
 	case '{':
-		if s.open('{') {
-			for first := true; s.more('}', first); first = false {
-				s.key()
-				s.skip()
+		if s.Open('{') {
+			for first := true; s.More('}', first); first = false {
+				s.Key()
+				s.Skip()
 			}
 		}
 	case '[':
-		if s.open('[') {
-			for first := true; s.more(']', first); first = false {
-				s.skip()
+		if s.Open('[') {
+			for first := true; s.More(']', first); first = false {
+				s.Skip()
 			}
 		}
 	case 0, '}', ']', ',', ':':
@@ -269,7 +275,7 @@ func (s *scanner) skip() {
 }
 
 // scalar reads a number or one of the words true, false and null.
-func (s *scanner) scalar() []byte {
+func (s *Scanner) scalar() []byte {
 	start := s.i
 	for s.i < len(s.b) {
 		switch s.b[s.i] {
@@ -281,27 +287,27 @@ func (s *scanner) scalar() []byte {
 	return s.b[start:s.i]
 }
 
-// raw returns the bytes of a value.
-func (s *scanner) raw() []byte {
-	s.peek()
+// Raw returns the bytes of a value; nil where it is not JSON.
+func (s *Scanner) Raw() []byte {
+	s.Peek()
 	start := s.i
-	s.skip()
+	s.Skip()
 	if s.bad {
 		return nil
 	}
 	return s.b[start:s.i]
 }
 
-// integer reads a number, also one in quotes; anything else is not ok.
-func (s *scanner) integer() (int, bool) {
+// Integer reads a number, also one in quotes; anything else is not ok.
+func (s *Scanner) Integer() (int, bool) {
 	var seg []byte
-	switch c := s.peek(); {
+	switch c := s.Peek(); {
 	case c == '"':
 		seg, _ = s.quoted()
 	case c == '-' || c >= '0' && c <= '9':
 		seg = s.scalar()
 	default:
-		s.skip()
+		s.Skip()
 		return 0, false
 	}
 	// Most are small: no conversion to a string then.

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bufio"
@@ -8,44 +8,48 @@ import (
 	"sync"
 )
 
-// errLineTooLong is for a line beyond the limit of the whole answer.
-var errLineTooLong = errors.New("a line of the stream is longer than the limit")
+// ErrLineTooLong is for a line beyond the limit of the whole answer.
+var ErrLineTooLong = errors.New("a line of the stream is longer than the limit")
 
-// events reads server-sent events. It wants what the wire uses of them and
+// Events reads server-sent events. It wants what the wire uses of them and
 // forgives the rest: LF or CRLF, comments, any other field, data over several
 // lines, no empty line and no line end at the end of the stream.
-type events struct {
+type Events struct {
+	// Name is "error" for an event of that name, and empty otherwise: what else an
+	// event is stands in its data.
+	Name string
+
 	r    *bufio.Reader
 	max  int    // longest event in bytes
 	long []byte // a line longer than r's buffer
 	data []byte // data of several lines
-	name string // of the event: "" or "error"
 	done bool   // the stream has ended
 }
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
 
-func newEvents(r io.Reader, max int) *events {
+// NewEvents reads the events of r; max is the longest event in bytes.
+func NewEvents(r io.Reader, max int) *Events {
 	br := readers.Get().(*bufio.Reader)
 	br.Reset(r)
 	if bom, _ := br.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		br.Discard(3)
 	}
-	return &events{r: br, max: max}
+	return &Events{r: br, max: max}
 }
 
-// release gives the buffer back. The last event's data is invalid then.
-func (e *events) release() {
+// Release gives the buffer back. The last event's data is invalid then.
+func (e *Events) Release() {
 	e.r.Reset(nil)
 	readers.Put(e.r)
 	e.r = nil
 }
 
-// next returns the data of the next event, valid until the call after it. At the
+// Next returns the data of the next event, valid until the call after it. At the
 // end it returns io.EOF, or what broke the stream.
-func (e *events) next() ([]byte, error) {
+func (e *Events) Next() ([]byte, error) {
 	count := 0
-	e.data, e.name = e.data[:0], ""
+	e.data, e.Name = e.data[:0], ""
 	for !e.done {
 		line, err := e.line()
 		if err != nil {
@@ -61,13 +65,13 @@ func (e *events) next() ([]byte, error) {
 			if count > 0 {
 				break
 			}
-			e.name = ""
+			e.Name = ""
 			continue
 		}
 		value, ok := field(line, "data")
 		if !ok {
 			if v, ok := field(line, "event"); ok && string(v) == "error" {
-				e.name = "error"
+				e.Name = "error"
 			}
 			continue
 		}
@@ -82,7 +86,7 @@ func (e *events) next() ([]byte, error) {
 		}
 		if e.data = append(e.data, value...); len(e.data) > e.max {
 			e.done = true
-			return nil, errLineTooLong
+			return nil, ErrLineTooLong
 		}
 	}
 	if count == 0 {
@@ -92,7 +96,7 @@ func (e *events) next() ([]byte, error) {
 }
 
 // blankNext consumes the empty line after the current one, if it has arrived.
-func (e *events) blankNext() bool {
+func (e *Events) blankNext() bool {
 	n := e.r.Buffered()
 	if n == 0 {
 		return false
@@ -110,13 +114,13 @@ func (e *events) blankNext() bool {
 }
 
 // line returns the next line without its end. Its last line may come with io.EOF.
-func (e *events) line() ([]byte, error) {
+func (e *Events) line() ([]byte, error) {
 	e.long = e.long[:0]
 	for {
 		part, err := e.r.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {
 			if e.long = append(e.long, part...); len(e.long) > e.max {
-				return nil, errLineTooLong
+				return nil, ErrLineTooLong
 			}
 			continue
 		}

@@ -1,4 +1,4 @@
-package openai
+package endpoint
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/internal/wire"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // secretsOf lists what must not appear in an error: keys, passwords, and the
 // values of headers that may be keys.
-func secretsOf(cfg *Config, base *url.URL) []string {
+func secretsOf(cfg *Server, base *url.URL) []string {
 	var out []string
 	add := func(s string) {
 		if len(s) >= 4 {
@@ -60,8 +61,11 @@ func secretsOf(cfg *Config, base *url.URL) []string {
 var keyShapes = regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_*-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{20,}|(?i:bearer) [A-Za-z0-9._~+/=-]{12,}`)
 
 // clean makes a server's text fit to be shown.
-func (p *Provider) clean(s string) string {
-	for _, secret := range p.secrets {
+func (a *Answer) clean(s string) string {
+	if len(a.token) >= 4 {
+		s = strings.ReplaceAll(s, a.token, "[redacted]")
+	}
+	for _, secret := range a.e.secrets {
 		s = strings.ReplaceAll(s, secret, "[redacted]")
 	}
 	s = keyShapes.ReplaceAllString(s, "[redacted]")
@@ -76,32 +80,39 @@ func (p *Provider) clean(s string) string {
 	return s
 }
 
-func (p *Provider) newError(kind model.ErrorKind, format string, args ...any) *model.Error {
-	return &model.Error{Kind: kind, Endpoint: p.shown, Msg: fmt.Sprintf(format, args...)}
+func (a *Answer) newError(kind model.ErrorKind, format string, args ...any) *model.Error {
+	return &model.Error{Kind: kind, Endpoint: a.shown, Msg: fmt.Sprintf(format, args...)}
+}
+
+// noToken is for a host that gave no bearer token.
+func (a *Answer) noToken(err error) *model.Error {
+	e := a.newError(model.Authentication, "The host gave no bearer token for the model endpoint %s: %s. Check the provider's bearerTokenProvider.", a.shown, strings.TrimRight(a.clean(err.Error()), "."))
+	e.Err = err
+	return e
 }
 
 // transportError is for a request that got no answer, or a broken one.
-func (p *Provider) transportError(parent, ctx context.Context, err error) *model.Error {
+func (a *Answer) transportError(parent, ctx context.Context, err error) *model.Error {
 	if cause := parent.Err(); cause != nil {
-		e := p.newError(model.Query, "The request to %s was cancelled.", p.shown)
+		e := a.newError(model.Query, "The request to %s was cancelled.", a.shown)
 		e.Err = cause
 		return e
 	}
-	e := p.newError(model.Query, "")
+	e := a.newError(model.Query, "")
 	e.Err, e.Retryable = err, true
 	cause := context.Cause(ctx)
 	switch {
 	case cause == errHeaderTimeout:
 		e.Err = cause
-		e.Msg = fmt.Sprintf("The model endpoint %s did not begin to answer within %s. Check that it is up and can serve the model.", p.shown, p.cfg.HeaderTimeout)
+		e.Msg = fmt.Sprintf("The model endpoint %s did not begin to answer within %s. Check that it is up and can serve the model.", a.shown, a.e.cfg.HeaderTimeout)
 	case cause == errIdleTimeout:
 		e.Err = cause
-		e.Msg = fmt.Sprintf("The model endpoint %s sent nothing for %s in the middle of its answer.", p.shown, p.cfg.IdleTimeout)
-	case errors.Is(err, errTooLarge), errors.Is(err, errLineTooLong):
+		e.Msg = fmt.Sprintf("The model endpoint %s sent nothing for %s in the middle of its answer.", a.shown, a.e.cfg.IdleTimeout)
+	case errors.Is(err, errTooLarge), errors.Is(err, wire.ErrLineTooLong):
 		e.Retryable = false
-		e.Msg = fmt.Sprintf("The answer of the model endpoint %s is longer than the limit of %d bytes.", p.shown, p.cfg.MaxResponse)
+		e.Msg = fmt.Sprintf("The answer of the model endpoint %s is longer than the limit of %d bytes.", a.shown, a.e.cfg.MaxResponse)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.Msg = fmt.Sprintf("The model endpoint %s ended its answer in the middle.", p.shown)
+		e.Msg = fmt.Sprintf("The model endpoint %s ended its answer in the middle.", a.shown)
 	default:
 		var ue *url.Error // it holds the URL, with whatever stands in its query
 		if errors.As(err, &ue) {
@@ -116,27 +127,34 @@ func (p *Provider) transportError(parent, ctx context.Context, err error) *model
 		case errors.As(err, &cert):
 			e.Retryable, check = false, "the server's certificate; SSL_CERT_FILE can name a file of trusted ones"
 		}
-		e.Msg = fmt.Sprintf("The model endpoint %s cannot be reached: %s. Check %s.", p.shown, p.clean(err.Error()), check)
+		e.Msg = fmt.Sprintf("The model endpoint %s cannot be reached: %s. Check %s.", a.shown, a.clean(err.Error()), check)
 	}
 	return e
 }
 
 // statusError is for an answer with an error status.
-func (p *Provider) statusError(resp *http.Response, r io.Reader) *model.Error {
-	body, _ := io.ReadAll(io.LimitReader(r, maxErrorBody))
+func (a *Answer) statusError(resp *http.Response) *model.Error {
+	body, _ := io.ReadAll(io.LimitReader(a.Body, maxErrorBody))
 	said := parseError(body)
 	kind, again := model.Classify(resp.StatusCode, said.code, said.message)
-	e := p.failure(resp.StatusCode, kind, again, said)
+	e := a.failure(resp.StatusCode, kind, again, said)
 	e.RetryAfter = retryAfter(resp.Header, time.Now())
+	// Some servers know better than any table.
+	switch resp.Header.Get("X-Should-Retry") {
+	case "true":
+		e.Retryable = true
+	case "false":
+		e.Retryable = false
+	}
 	return e
 }
 
 // failure words an error of a server.
-func (p *Provider) failure(status int, kind model.ErrorKind, again bool, said saidError) *model.Error {
-	e := &model.Error{Kind: kind, Status: status, Code: p.clean(said.code), Endpoint: p.shown, Retryable: again}
+func (a *Answer) failure(status int, kind model.ErrorKind, again bool, said saidError) *model.Error {
+	e := &model.Error{Kind: kind, Status: status, Code: a.clean(said.code), Endpoint: a.shown, Retryable: again}
 	because := ""
 	if said.message != "" {
-		because = ": " + strings.TrimRight(p.clean(said.message), ".")
+		because = ": " + strings.TrimRight(a.clean(said.message), ".")
 	}
 	on := fmt.Sprintf("(HTTP %d)%s.", status, because)
 	if status == 0 {
@@ -144,27 +162,28 @@ func (p *Provider) failure(status int, kind model.ErrorKind, again bool, said sa
 	}
 	switch {
 	case kind == model.Authentication && status == 403:
-		e.Msg = fmt.Sprintf("The model endpoint %s denied access %s Check that the key may use this model: %s.", p.shown, on, p.cfg.Credentials)
+		e.Msg = fmt.Sprintf("The model endpoint %s denied access %s Check that the key may use this model: %s.", a.shown, on, a.e.cfg.Credentials)
 	case kind == model.Authentication:
-		e.Msg = fmt.Sprintf("Authentication failed with the model endpoint %s %s Check the API key: %s.", p.shown, on, p.cfg.Credentials)
+		e.Msg = fmt.Sprintf("Authentication failed with the model endpoint %s %s Check the API key: %s.", a.shown, on, a.e.cfg.Credentials)
 	case kind == model.Quota:
-		e.Msg = fmt.Sprintf("The quota at the model endpoint %s is used up %s Check plan and billing there.", p.shown, on)
+		e.Msg = fmt.Sprintf("The quota at the model endpoint %s is used up %s Check plan and billing there.", a.shown, on)
 	case kind == model.RateLimit:
-		e.Msg = fmt.Sprintf("The model endpoint %s limits the rate of requests %s", p.shown, on)
+		e.Msg = fmt.Sprintf("The model endpoint %s limits the rate of requests %s", a.shown, on)
 	case kind == model.ContextLimit:
-		e.Msg = fmt.Sprintf("The conversation is too long for the model at %s %s Clear or compact it, or choose a model with a larger context window.", p.shown, on)
+		e.Msg = fmt.Sprintf("The conversation is too long for the model at %s %s Clear or compact it, or choose a model with a larger context window.", a.shown, on)
 	case status == 404:
-		e.Msg = fmt.Sprintf("The model endpoint %s was not found, or does not know the model %s Check the base URL and the model name.", p.shown, on)
+		e.Msg = fmt.Sprintf("The model endpoint %s was not found, or does not know the model %s Check the base URL and the model name.", a.shown, on)
 	case again:
-		e.Msg = fmt.Sprintf("The model endpoint %s failed %s", p.shown, on)
+		e.Msg = fmt.Sprintf("The model endpoint %s failed %s", a.shown, on)
 	default:
-		e.Msg = fmt.Sprintf("The model endpoint %s refused the request %s", p.shown, on)
+		e.Msg = fmt.Sprintf("The model endpoint %s refused the request %s", a.shown, on)
 	}
 	return e
 }
 
-// errorInBody is for an error inside an answer with status 200.
-func (p *Provider) errorInBody(raw, whole []byte) *model.Error {
+// Failed is for an error inside an answer with status 200: raw is the error's own value, and whole what it
+// stands in, which counts where raw is nil.
+func (a *Answer) Failed(raw, whole []byte) *model.Error {
 	said := parseError(whole)
 	if raw != nil {
 		said = parseErrorValue(raw)
@@ -178,38 +197,38 @@ func (p *Provider) errorInBody(raw, whole []byte) *model.Error {
 		// Unless it blames the request, the server broke while it answered.
 		again = said.kind != "invalid_request_error"
 	}
-	return p.failure(said.status, kind, again, said)
+	return a.failure(said.status, kind, again, said)
 }
 
-// notJSON is for an answer that cannot be read.
-func (p *Provider) notJSON(data []byte) *model.Error {
-	e := p.newError(model.Query, "The model endpoint %s sent an answer that is not JSON: %q.", p.shown, p.clean(string(data[:min(len(data), 120)])))
+// NotJSON is for an answer that cannot be read.
+func (a *Answer) NotJSON(data []byte) *model.Error {
+	e := a.newError(model.Query, "The model endpoint %s sent an answer that is not JSON: %q.", a.shown, a.clean(string(data[:min(len(data), 120)])))
 	if len(data) == 0 {
-		e.Msg = fmt.Sprintf("The model endpoint %s sent an empty answer.", p.shown)
+		e.Msg = fmt.Sprintf("The model endpoint %s sent an empty answer.", a.shown)
 	}
 	e.Retryable = true
 	return e
 }
 
-func (p *Provider) notTheWire(what string) *model.Error {
-	return p.newError(model.Query, "The model endpoint %s answered with %s. Check the base URL: what serves chat completions mostly ends in /v1.", p.shown, what)
+func (a *Answer) notTheWire(what string) *model.Error {
+	return a.newError(model.Query, "The model endpoint %s answered with %s. Check the base URL: %s", a.shown, what, a.e.wire.Hint)
 }
 
-// emptyAnswer is for an answer without text and calls. Most are a hiccup of the
+// Empty is for an answer without text and calls. Most are a hiccup of the
 // server, and worth one more attempt; where the reason given rules that out they
 // are not.
-func (p *Provider) emptyAnswer(finish string, reasoned bool) *model.Error {
-	e := p.newError(model.Query, "The model at %s sent an empty answer.", p.shown)
+func (a *Answer) Empty(finish string, reasoned bool) *model.Error {
+	e := a.newError(model.Query, "The model at %s sent an empty answer.", a.shown)
 	e.Code, e.Retryable = model.CodeEmptyAnswer, true
 	switch finish {
 	case "content_filter":
 		e.Retryable = false
-		e.Msg = fmt.Sprintf("The provider's content filter withheld the answer of the model at %s. Word the prompt differently.", p.shown)
+		e.Msg = fmt.Sprintf("The provider's content filter withheld the answer of the model at %s. Word the prompt differently.", a.shown)
 	case "length":
 		e.Retryable = false
-		e.Msg = fmt.Sprintf("The model at %s reached its output limit before it wrote anything. Raise the server's limit on output tokens, or shorten the conversation.", p.shown)
+		e.Msg = fmt.Sprintf("The model at %s reached its output limit before it wrote anything. Raise the server's limit on output tokens, or shorten the conversation.", a.shown)
 		if reasoned {
-			e.Msg = fmt.Sprintf("The model at %s used up its output limit on reasoning. Raise the server's limit on output tokens, or lower the reasoning effort.", p.shown)
+			e.Msg = fmt.Sprintf("The model at %s used up its output limit on reasoning. Raise the server's limit on output tokens, or lower the reasoning effort.", a.shown)
 		}
 	}
 	return e

@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/transom-run/transom/model"
+)
+
+// EmptySchema stands for a tool without parameters.
+const EmptySchema = `{"type":"object","properties":{}}`
+
+// AppendSchema appends a tool's schema as it is; one that is missing or is not
+// JSON becomes [EmptySchema].
+func AppendSchema(b []byte, schema json.RawMessage) []byte {
+	if len(schema) == 0 || !json.Valid(schema) {
+		return append(b, EmptySchema...)
+	}
+	return append(b, schema...)
+}
+
+// AppendString appends s as a JSON text.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	b = AppendEscaped(b, s)
+	return append(b, '"')
+}
+
+// plainByte tells the bytes that stand for themselves.
+var plainByte = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
+const hex = "0123456789abcdef"
+
+// AppendEscaped escapes what JSON requires and nothing else; bytes that are not
+// UTF-8 become U+FFFD.
+func AppendEscaped(b []byte, s string) []byte {
+	from := 0
+	for i := 0; i < len(s); {
+		for i < len(s) && plainByte[s[i]] {
+			i++
+		}
+		if i == len(s) {
+			break
+		}
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r != utf8.RuneError || n != 1 {
+				i += n
+				continue
+			}
+			b = append(b, s[from:i]...)
+			b = append(b, "\uFFFD"...)
+			i++
+			from = i
+			continue
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i++
+		from = i
+	}
+	return append(b, s[from:]...)
+}
+
+// RequestSize is about the size of the body, to allocate once.
+func RequestSize(req *model.Request) int {
+	n := 256
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		n += 96 + len(m.Text) + len(m.Text)/16 + len(m.Reasoning)
+		for _, c := range m.Calls {
+			n += 112 + len(c.Arguments) + len(c.Arguments)/4
+		}
+		for _, im := range m.Images {
+			n += 96 + len(im.Data)
+		}
+	}
+	for i := range req.Tools {
+		n += 96 + len(req.Tools[i].Description) + len(req.Tools[i].Parameters)
+	}
+	return n
+}
+
+// DataURL takes a data URL apart; of another URL the address stays as the data.
+func DataURL(s string) model.Image {
+	const prefix = "data:"
+	if len(s) > len(prefix) && s[:len(prefix)] == prefix {
+		for i := len(prefix); i < len(s); i++ {
+			if s[i] == ',' {
+				mime := s[len(prefix):i]
+				if k := len(mime) - len(";base64"); k >= 0 && mime[k:] == ";base64" {
+					mime = mime[:k]
+				}
+				return model.Image{MIMEType: mime, Data: s[i+1:]}
+			}
+		}
+	}
+	return model.Image{Data: s}
+}
