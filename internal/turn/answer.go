@@ -71,6 +71,10 @@ func (m *machine) modelFailed(in ModelFailed) {
 	m.emit(event.SessionError{
 		ErrorType: string(in.Err.Kind), Message: in.Err.Error(), StatusCode: in.Err.Status, ErrorCode: in.Err.Code,
 	})
+	if m.hooked() {
+		m.hook(HookError, "", nil, map[string]any{"error": in.Err.Error(), "errorContext": "model_call", "recoverable": true})
+	}
+	m.quiet = true
 	m.next(false)
 }
 
@@ -100,7 +104,7 @@ func (m *machine) modelDone(in ModelDone) {
 		msg.ToolRequests = append(msg.ToolRequests, event.ToolRequest{ToolCallID: c.id, Name: c.name, Arguments: c.args, Type: "function"})
 	}
 	m.emit(msg)
-	m.beginCalls(calls, answered)
+	m.beginCalls(calls)
 	m.settle()
 }
 

@@ -19,8 +19,8 @@ import (
 type examined struct {
 	id, name string
 	args     json.RawMessage
-	offer    Offer
 	wrong    *tool.Outcome // nil: the call may run
+	hooked   bool          // wrong, and the hooks are asked all the same
 }
 
 // anyTool takes any object: what is checked of a call to a tool there is not.
@@ -31,6 +31,13 @@ var anyTool = sync.OnceValue(func() *tool.Compiled {
 	}
 	return c
 })
+
+// checkUnknown checks the arguments of a call to a tool there is not.
+func checkUnknown(name, arguments string) (json.RawMessage, *tool.Problem) {
+	unknown := *anyTool()
+	unknown.Name = name
+	return unknown.Check(arguments)
+}
 
 // examine checks the calls of an answer. Ids that are missing or used before get
 // new ones, so that every call of a window can be told apart.
@@ -45,16 +52,12 @@ func (m *machine) examine(calls []model.Call) []examined {
 		offer, known := m.s.Live.Offers.Lookup(c.Name)
 		var problem *tool.Problem
 		if known {
-			e.offer = offer
 			e.args, problem = offer.Check(c.Arguments)
-		} else {
-			unknown := *anyTool()
-			unknown.Name = c.Name
-			if e.args, problem = unknown.Check(c.Arguments); problem == nil {
-				problem = tool.UnknownTool(c.Name, m.s.Live.Offers.Names())
-			}
+		} else if e.args, problem = checkUnknown(c.Name, c.Arguments); problem == nil {
+			problem = tool.UnknownTool(c.Name, m.s.Live.Offers.Names())
 		}
 		if problem != nil {
+			e.hooked = problem.Kind == tool.UnknownName
 			o := problem.Outcome()
 			e.wrong = &o
 		}
@@ -63,27 +66,41 @@ func (m *machine) examine(calls []model.Call) []examined {
 	return out
 }
 
-// beginCalls starts a batch: all calls are announced before any of them runs.
-func (m *machine) beginCalls(calls []examined, answered string) {
-	turn := strconv.Itoa(m.s.Loop.Turn)
+// beginCalls starts a batch. All calls are announced before any of them runs;
+// where there are hooks, each is announced once they have seen it.
+func (m *machine) beginCalls(calls []examined) {
+	hooked := m.hooked()
 	for _, c := range calls {
-		m.emit(event.ToolStart{ToolCallID: c.id, ToolName: c.name, Arguments: c.args, TurnID: turn, Model: answered})
-		if c.offer.Compiled != nil && c.offer.IsTerminal {
-			m.emit(event.Intent{ToolCallID: c.id, Terminal: true})
+		if !hooked || c.wrong != nil && !c.hooked {
+			m.announce(c.id, c.args)
 		}
 	}
-	rules := policy.Rules{ApproveAll: m.s.Live.Settings.ApproveAll, Tools: m.s.Approved}
 	for _, c := range calls {
 		switch {
+		case hooked && (c.wrong == nil || c.hooked):
+			m.preTool(c.id)
 		case c.wrong != nil:
 			m.complete(c.id, *c.wrong)
-		case !rules.Asks(c.name, c.offer.SkipPermission):
-			m.run(c.id)
-		case !m.answersPermission():
-			m.refused(c.id, policy.NotAvailable())
 		default:
-			m.askPermission(c.id)
+			m.permit(c.id, "")
 		}
+	}
+}
+
+// permit runs a call, once it is allowed to. A hook may have decided: "allow"
+// asks nobody, "ask" asks whatever the rules say.
+func (m *machine) permit(id, hook string) {
+	c := m.find(id)
+	offer, _ := m.s.Live.Offers.Lookup(c.Name)
+	rules := policy.Rules{ApproveAll: m.s.Live.Settings.ApproveAll, Tools: m.s.Approved}
+	skip := offer.Compiled != nil && offer.SkipPermission
+	switch {
+	case hook == "allow", hook != "ask" && !rules.Asks(c.Name, skip):
+		m.run(id)
+	case !m.answersPermission():
+		m.refused(id, policy.NotAvailable())
+	default:
+		m.askPermission(id)
 	}
 }
 
@@ -211,7 +228,7 @@ func (m *machine) toolDone(in ToolDone) {
 	if !slices.Contains(m.s.Live.Running, in.Fence.Call) || in.Fence.Turn != m.s.Live.Turn {
 		return
 	}
-	m.complete(in.Fence.Call, in.Outcome)
+	m.finish(in.Fence.Call, in.Outcome)
 	m.settle()
 }
 
@@ -225,7 +242,7 @@ func (m *machine) toolAnswer(in ToolAnswer) {
 	}
 	m.ready.Result = true
 	c := m.s.Loop.Calls[i]
-	m.complete(c.ID, tool.Settle(m.call(&c), in.Result, in.Thrown, in.Redact))
+	m.finish(c.ID, tool.Settle(m.call(&c), in.Result, in.Thrown, in.Redact))
 	m.settle()
 }
 
@@ -235,19 +252,16 @@ func (m *machine) complete(id string, o tool.Outcome) {
 	if c == nil || c.Done {
 		return
 	}
-	if !c.Started { // the process ended between the answer and its calls
-		m.emit(event.ToolStart{ToolCallID: id, ToolName: c.Name, Arguments: c.Args, TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model})
-	}
+	m.announce(id, c.Args) // where the process ended between the answer and its calls
+	c = m.find(id)
 	if c.Permission != "" {
 		m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{Kind: "cancelled"}})
 	}
 	if c.External != "" {
 		m.emit(event.ExternalToolCompleted{RequestID: c.External})
 	}
-	if i := slices.Index(m.s.Live.Running, id); i >= 0 {
-		m.s.Live.Running = slices.Delete(slices.Clone(m.s.Live.Running), i, i+1)
-	}
-	o = m.fit(o)
+	m.unrun(id)
+	o = m.fit(m.noted(id, o))
 	p := event.ToolComplete{
 		ToolCallID: id, Model: m.s.Model, InteractionID: m.s.Loop.InteractionID,
 		TurnID: strconv.Itoa(m.s.Loop.Turn), Success: o.Success, ToolTelemetry: o.Telemetry,
@@ -264,6 +278,13 @@ func (m *machine) complete(id string, o tool.Outcome) {
 		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})
 	}
 	m.emit(p)
+}
+
+// unrun notes that a call no longer runs in this process.
+func (m *machine) unrun(id string) {
+	if i := slices.Index(m.s.Live.Running, id); i >= 0 {
+		m.s.Live.Running = slices.Delete(slices.Clone(m.s.Live.Running), i, i+1)
+	}
 }
 
 // fit cuts a result that is too large for the window to a preview, and keeps the

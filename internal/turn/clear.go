@@ -44,6 +44,10 @@ func (m *machine) stop() {
 	m.ready.Cancel = true
 	l := &m.s.Live
 	l.Model, l.Running, l.Parked, l.Headers = nil, nil, false, nil
+	if l.Prep != nil && (l.Prep.source != "" || len(l.Prep.contexts) > 0) {
+		l.Greeted = false // its answer is lost: it is asked again
+	}
+	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++ // whatever comes back late is of an older fence
 	m.interrupt()
 	if m.s.Loop.InTurn {
@@ -59,7 +63,12 @@ func (m *machine) stop() {
 func (m *machine) storeFailed(in StoreFailed) {
 	m.ready.Cancel = true
 	l := &m.s.Live
-	l.Model, l.Running, l.Parked, l.Headers = nil, nil, true, nil
+	if m.s.Phase() == Ending {
+		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
+		return
+	}
+	l.Model, l.Running, l.Parked, l.Headers = nil, nil, m.s.Loop.Open, nil
+	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
@@ -83,7 +92,7 @@ func (m *machine) close(in Close) {
 		m.s.Live.Closed = true // nothing was begun
 		return
 	}
-	if m.s.Loop.Open {
+	if m.s.Loop.Open || m.s.Live.Prep != nil {
 		m.stop()
 	}
 	p := event.SessionShutdown{

@@ -16,6 +16,8 @@ type Client struct {
 	Tools *tool.Registry
 	// Permission: the client answers permission questions.
 	Permission bool
+	// Hooks: the client answers hooks.
+	Hooks bool
 	// Continues: the client took up pending work, and answers requests made to
 	// clients that are gone.
 	Continues bool
@@ -178,6 +180,15 @@ func (m *machine) detach(in Detach) {
 	if len(clients) == len(l.Clients) {
 		return
 	}
+	if len(clients) == 0 && !in.Lost && m.hooked() && m.s.Phase() != Ending {
+		l.Prep, l.Waits = nil, nil
+		if m.s.Loop.Open {
+			m.stop()
+		}
+		m.askEnd(Close{EventsBytes: in.EventsBytes})
+		m.ready.Result = true
+		return
+	}
 	if len(clients) == 0 && !in.Lost {
 		m.close(Close{EventsBytes: in.EventsBytes})
 		m.ready.Result = true
@@ -186,7 +197,11 @@ func (m *machine) detach(in Detach) {
 	before := l.Offers
 	l.Clients = clients
 	if len(clients) == 0 {
-		return // the turn runs on with the tools it has; what needs a client waits for a resume
+		if m.s.Phase() == Ending {
+			m.ended() // nobody is left to answer
+		}
+		l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
+		return                     // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
 	if m.s.Phase() != Acting {

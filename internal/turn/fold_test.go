@@ -51,9 +51,9 @@ func TestAnyPrefix(t *testing.T) {
 	whole := script(t, long)
 	for n := 1; n <= len(whole.log); n++ {
 		for _, resume := range []string{"resume B tools=a,b", "resume B continue tools=a,b", "attach B tools=a,b"} {
-			p := script(t, long)
+			p := &player{world: newWorld(t)}
+			p.log, p.ids, p.now = slices.Clone(whole.log), whole.ids, whole.now
 			p.kill(n)
-			p.requests = nil
 			p.fields = split(t, resume)
 			p.command(p.word())
 			for i := 0; p.s.Phase() == Acting && i < 10; i++ {

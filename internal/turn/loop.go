@@ -11,15 +11,18 @@ import (
 )
 
 // startLoop begins a loop with messages of users: they enter the window, and the
-// model is asked.
+// model is asked. Hooks that want to see the messages first are asked before.
 func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
-	interaction := m.in.NewID()
+	drafts := make([]draft, len(msgs))
 	for i, msg := range msgs {
-		if i > 0 {
-			delivery = deliveredSteering
-		}
-		m.say(delivery, msg, interaction, 0)
+		drafts[i] = draft{Queued: msg}
 	}
+	m.s.Live.StopActive, m.s.Live.Blocks = false, 0
+	m.prepare(preparation{drafts: drafts, delivery: delivery, source: m.startSource(msgs)})
+}
+
+// firstTurn asks the model for the first time in a loop.
+func (m *machine) firstTurn() {
 	if !m.s.Live.Titled && m.s.Title != "" {
 		m.s.Live.Titled = true
 		m.emit(event.TitleChanged{Title: m.s.Title})
@@ -32,13 +35,16 @@ func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
 }
 
 // say puts a message into the window.
-func (m *machine) say(delivery string, msg event.Queued, interaction string, turn int) {
+func (m *machine) say(delivery string, msg draft, interaction string, turn int) {
 	content := msg.DisplayPrompt
 	if content == "" {
 		content = msg.Prompt
 	}
+	if !msg.made {
+		msg.text = m.transform(msg.Prompt)
+	}
 	m.emit(event.UserMessage{
-		Content: content, TransformedContent: m.transform(msg.Prompt), MessageID: msg.MessageID,
+		Content: content, TransformedContent: msg.text, MessageID: msg.MessageID,
 		Source: msg.Source, Attachments: msg.Attachments, NativeDocTypes: []string{}, Delivery: delivery,
 		AgentMode: msg.AgentMode, InteractionID: interaction, TurnID: strconv.Itoa(turn),
 	})
@@ -106,7 +112,7 @@ func (m *machine) ask() {
 // settle decides what follows a batch once its last call has ended (T2).
 func (m *machine) settle() {
 	loop := &m.s.Loop
-	if m.s.Live.Model != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
+	if m.s.Live.Model != nil || m.s.Live.Prep != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
 		return
 	}
 	cleared, turn := loop.Cleared != "", loop.Turn+1
@@ -120,10 +126,11 @@ func (m *machine) settle() {
 
 // goOn makes the loop's next model call, with what users said to steer it.
 func (m *machine) goOn(turn int) {
-	for _, msg := range m.s.Steering {
-		m.say(deliveredSteering, msg, m.s.Loop.InteractionID, turn)
+	drafts := make([]draft, len(m.s.Steering))
+	for i, msg := range m.s.Steering {
+		drafts[i] = draft{Queued: msg}
 	}
-	m.think(turn)
+	m.prepare(preparation{drafts: drafts, delivery: deliveredSteering, turn: turn})
 }
 
 // over reports whether a turn that was answered ends its loop: the model asked

@@ -31,10 +31,17 @@ const (
 	asking   = `new tools=a,b,end! ask; send "go"; model call c1 a {}`
 	stranded = acting + `; kill`
 	closed   = born + `; close`
+
+	hooked    = `new tools=a,b,end! hooks`
+	preparing = hooked + `; send "go"`
+	working   = preparing + `; hook; hook; hook`
+	hooking   = working + `; model call c1 a {}`
+	ending    = hooked + `; detach A`
+	steering  = hooking + `; hook; send "more" immediate; answer c1 "x"; hook`
 )
 
 // phases has, for each phase, commands that lead there.
-var phases = map[Phase]string{Idle: born, Thinking: thinking, Acting: acting, Stranded: stranded, Closed: closed}
+var phases = map[Phase]string{Idle: born, Thinking: thinking, Acting: acting, Stranded: stranded, Closed: closed, Preparing: preparing, Ending: ending}
 
 // cases has, for each row of the table and each phase that it lists, commands
 // whose last one makes that very transition.
@@ -110,6 +117,51 @@ var cases = map[string]string{
 	"stranded note stranded":      stranded + `; note "x"`,
 	"stranded close closed":       stranded + `; close`,
 	"stranded suspend closed":     stranded + `; suspend`,
+
+	"idle send preparing":                preparing,
+	"idle detach ending":                 ending,
+	"idle resume preparing":              hooked + `; send "1"; abort; resume A hooks continue`,
+	"thinking hook_done thinking":        working + `; send "2"; model fail "x"; hook newest; hook newest; hook`,
+	"thinking model_done preparing":      working + `; model text "x"`,
+	"thinking model_failed preparing":    working + `; send "more"; model fail "x"`,
+	"thinking detach ending":             working + `; detach A`,
+	"acting hook_done idle":              working + `; model call c1 end {}; hook; attach B; answer c1 "x"; detach A lost; hook`,
+	"acting hook_done thinking":          hooking + `; hook; answer c1 "x"; hook`,
+	"acting hook_done acting":            hooking + `; hook`,
+	"acting hook_done preparing":         working + `; model call c1 end {}; hook; answer c1 "x"; hook`,
+	"acting resume preparing":            acting + `; clear "SEED"; detach A lost; resume B hooks continue`,
+	"acting permission_answer preparing": asking + `; attach B hooks; reject c1`,
+	"acting detach preparing":            acting + `; attach B hooks; answer c1 "x" type=rejected; hook; detach A`,
+	"acting detach ending":               hooking + `; detach A`,
+	"stranded resume preparing":          acting + `; clear "SEED"; kill; resume B hooks continue`,
+	"stranded send preparing":            stranded + `; attach B hooks; send "next"`,
+	"stranded detach ending":             stranded + `; attach B hooks; detach B`,
+	"preparing hook_done idle":           working + `; model text "x"; hook`,
+	"preparing hook_done preparing":      preparing + `; hook`,
+	"preparing hook_done thinking":       working,
+	"preparing resume preparing":         preparing + `; resume B`,
+	"preparing attach preparing":         preparing + `; attach B`,
+	"preparing detach idle":              preparing + `; detach A lost`,
+	"preparing detach preparing":         preparing + `; attach B; detach B`,
+	"preparing detach acting":            steering + `; detach A lost`,
+	"preparing detach ending":            preparing + `; detach A`,
+	"preparing detach closed":            preparing + `; attach B; detach A lost; detach B`,
+	"preparing configure preparing":      preparing + `; configure mode=plan`,
+	"preparing send preparing":           preparing + `; send "more"`,
+	"preparing abort idle":               preparing + `; abort`,
+	"preparing note preparing":           preparing + `; note "x"`,
+	"preparing store_failed idle":        preparing + `; storefail`,
+	"preparing store_failed stranded":    steering + `; storefail`,
+	"preparing close closed":             preparing + `; close`,
+	"preparing suspend closed":           preparing + `; suspend`,
+	"ending hook_done closed":            ending + `; hook`,
+	"ending detach closed":               ending + `; detach A lost`,
+	"ending configure ending":            ending + `; configure mode=plan`,
+	"ending note ending":                 ending + `; note "x"`,
+	"ending store_failed closed":         ending + `; storefail`,
+	"ending close closed":                ending + `; close`,
+	"acting resume thinking":             acting + `; clear "SEED"; detach A lost; resume B continue`,
+	"ending suspend closed":              ending + `; suspend`,
 }
 
 // samples has an input of each kind.
@@ -135,6 +187,7 @@ func samples(w *world) map[Kind]Body {
 		KindStoreFailed:      StoreFailed{Err: errors.New("x")},
 		KindClose:            Close{},
 		KindSuspend:          Suspend{},
+		KindHookDone:         HookDone{ID: 1 << 40},
 	}
 }
 
@@ -146,7 +199,7 @@ func TestMatrix(t *testing.T) {
 	for key := range cases {
 		left[key] = true
 	}
-	for _, phase := range []Phase{Unborn, Idle, Thinking, Acting, Stranded, Closed} {
+	for _, phase := range []Phase{Unborn, Idle, Preparing, Thinking, Acting, Stranded, Ending, Closed} {
 		for kind, body := range samples(newWorld(t)) {
 			rule, listed := table[phase][kind]
 			for _, target := range rule.to {

@@ -215,6 +215,13 @@ func (j *journey) checkRequest(ms []model.Message) {
 	}
 }
 
+// payload decodes a record once.
+func payload[T event.Payload](e *event.Event) T {
+	p, _ := event.As[T](e)
+	e.Payload = p
+	return p
+}
+
 // checkPairs: every call has one start, then one completion; where no loop is
 // open none is missing.
 func (j *journey) checkPairs() {
@@ -222,12 +229,12 @@ func (j *journey) checkPairs() {
 	for _, e := range j.log {
 		switch e.Type {
 		case event.TypeToolStart:
-			p, _ := event.As[event.ToolStart](e)
+			p := payload[event.ToolStart](e)
 			if open[p.ToolCallID]++; open[p.ToolCallID] != 1 {
 				j.t.Fatalf("call %s was started twice", p.ToolCallID)
 			}
 		case event.TypeToolComplete:
-			p, _ := event.As[event.ToolComplete](e)
+			p := payload[event.ToolComplete](e)
 			if open[p.ToolCallID]--; open[p.ToolCallID] != 0 {
 				j.t.Fatalf("call %s was completed without a start, or twice", p.ToolCallID)
 			}
@@ -275,7 +282,7 @@ func (j *journey) checkKept() {
 		if e.Type != event.TypeUserMessage {
 			continue
 		}
-		p, _ := event.As[event.UserMessage](e)
+		p := payload[event.UserMessage](e)
 		if said[p.MessageID]++; said[p.MessageID] > 1 {
 			j.t.Fatalf("message %q was delivered twice", p.Content)
 		}
@@ -349,7 +356,7 @@ func (j *journey) answerModel() {
 	j.step(ModelDone{Fence: j.model, Response: r})
 	for _, e := range j.log[before:] {
 		if e.Type == event.TypeToolStart {
-			p, _ := event.As[event.ToolStart](e)
+			p := payload[event.ToolStart](e)
 			j.terminal[p.ToolCallID] = terminal[p.ToolName]
 		}
 	}

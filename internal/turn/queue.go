@@ -31,6 +31,9 @@ func (m *machine) send(in Send) {
 	}
 	m.emit(event.PendingModified{})
 	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 {
+		if m.hooked() {
+			m.emit(msg) // it waits for them
+		}
 		m.startLoop(deliveredIdle, msg)
 		return
 	}
@@ -62,6 +65,8 @@ func (m *machine) next(seeded bool) {
 		m.startLoop(deliveredSteering, m.s.Steering...)
 	case len(m.s.Queue) > 0:
 		m.startLoop(deliveredQueued, m.s.Queue[0])
+	case m.hooked() && !m.quiet:
+		m.askStop()
 	default:
 		m.idle(false)
 	}

@@ -15,6 +15,7 @@ func (m *machine) resume(in Resume) {
 	}
 	alone := len(l.Clients) == 0
 	in.Client.Continues = in.Continue
+	l.Resumed = l.Resumed || in.Loaded
 	m.attach(in.Client)
 	m.adopt(in)
 	switch phase := m.s.Phase(); {
@@ -97,7 +98,7 @@ func (m *machine) rerun(alone bool) {
 		switch {
 		case alone && c.Orphan && !c.Done:
 			m.complete(c.ID, cutOff)
-		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID):
+		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID) || m.awaited(c.ID):
 		case c.Permission != "":
 			if alone {
 				m.reask(c)

@@ -94,8 +94,17 @@ type Live struct {
 	// Secret headers of messages that wait, by message id: never in the log.
 	Waiting map[string]map[string]string
 	Titled  bool // the title was announced
-	Asked   bool // a model call was made in this process
-	Closed  bool
+
+	Prep       *preparation      // messages that wait for hooks; nil: none
+	Waits      []wait            // hooks that were asked; never changed in place
+	HookSerial uint64            // of the newest hook asked
+	Notes      map[string]string // what hooks added to results, by call; never changed in place
+	Greeted    bool              // the session-start hook was asked
+	Resumed    bool              // the session was loaded from its log
+	StopActive bool              // the running loop was begun by an agent-stop hook
+	Blocks     int               // how often such hooks went on for one prompt
+	Asked      bool              // a model call was made in this process
+	Closed     bool
 }
 
 // Settings is what hosts configure.
@@ -107,6 +116,7 @@ type Settings struct {
 	CanReadFile bool   // the model has a tool that reads files
 	FilesDir    string // where results too large for the window are kept
 	Remote      bool   // the session lives on another server
+	Transcript  string // where the log can be read, for hooks; "" is nowhere
 	Version     string
 	Available   Filter // tools that may be offered; the zero Filter is all
 	Excluded    Filter // tools that may not be
@@ -136,12 +146,16 @@ const (
 	Unborn Phase = "unborn"
 	// Idle: nothing to do; a queue may wait for the next message.
 	Idle Phase = "idle"
+	// Preparing: messages, or the end of a loop, wait for hooks.
+	Preparing Phase = "preparing"
 	// Thinking: a model call is under way.
 	Thinking Phase = "thinking"
 	// Acting: tool calls are open.
 	Acting Phase = "acting"
 	// Stranded: the log holds an unfinished loop that nothing drives.
 	Stranded Phase = "stranded"
+	// Ending: the last client has left; the session-end hook is asked.
+	Ending Phase = "ending"
 	// Closed: the session has ended in this process.
 	Closed Phase = "closed"
 )
@@ -153,6 +167,10 @@ func (s *State) Phase() Phase {
 		return Closed
 	case s.SessionID == "":
 		return Unborn
+	case s.Live.Prep != nil && s.Live.Prep.ending:
+		return Ending
+	case s.Live.Prep != nil:
+		return Preparing
 	case !s.Loop.Open:
 		return Idle
 	case s.Live.Parked:
@@ -168,9 +186,9 @@ func (s *State) Phase() Phase {
 // an attached client: while it has, its process keeps the right to write.
 func (s *State) Busy() bool {
 	switch s.Phase() {
-	case Thinking:
+	case Thinking, Ending:
 		return true
-	case Acting:
+	case Acting, Preparing:
 		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0
 	}
 	return false

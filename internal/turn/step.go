@@ -13,6 +13,7 @@ type machine struct {
 	s     State
 	in    Input
 	ready Ready
+	quiet bool  // the loop did not end of itself: no agent-stop hook
 	err   error // the first failure to encode or fold an event
 }
 
@@ -74,6 +75,8 @@ func (m *machine) step(body Body) error {
 		m.emit(in.Payload)
 	case StoreFailed:
 		m.storeFailed(in)
+	case HookDone:
+		m.hookDone(in)
 	case Close:
 		m.close(in)
 	case Suspend:

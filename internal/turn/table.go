@@ -15,7 +15,7 @@ func to(p ...Phase) rule { return rule{to: p} }
 var (
 	stay      = rule{ignore: true}
 	noAnswer  = rule{ignore: true, result: false}
-	anyActive = []Phase{Idle, Thinking, Acting}
+	anyActive = []Phase{Idle, Preparing, Thinking, Acting}
 )
 
 // table is every legal transition. A test walks all of it: each listed target is
@@ -27,11 +27,12 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
-		KindResume:           to(Idle, Thinking),
+		KindHookDone:         stay,
+		KindResume:           to(Idle, Preparing, Thinking),
 		KindAttach:           to(Idle),
-		KindDetach:           to(Idle, Closed),
+		KindDetach:           to(Idle, Ending, Closed),
 		KindConfigure:        to(Idle),
-		KindSend:             to(Thinking),
+		KindSend:             to(Preparing, Thinking),
 		KindClear:            to(), // refused by its own rules: the message says why
 		KindAbort:            stay,
 		KindModelChunk:       stay,
@@ -47,9 +48,10 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:          to(Closed),
 	},
 	Thinking: {
+		KindHookDone:         to(Thinking),
 		KindResume:           to(Thinking),
 		KindAttach:           to(Thinking),
-		KindDetach:           to(Thinking, Closed),
+		KindDetach:           to(Thinking, Ending, Closed),
 		KindConfigure:        to(Thinking),
 		KindSend:             to(Thinking),
 		KindClear:            to(),
@@ -57,7 +59,7 @@ var table = map[Phase]map[Kind]rule{
 		KindModelChunk:       to(Thinking),
 		KindModelRetry:       to(Thinking),
 		KindModelDone:        to(anyActive...),
-		KindModelFailed:      to(Idle, Thinking),
+		KindModelFailed:      to(Idle, Preparing, Thinking),
 		KindToolDone:         stay,
 		KindToolAnswer:       noAnswer,
 		KindPermissionAnswer: noAnswer,
@@ -67,9 +69,10 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:          to(Closed),
 	},
 	Acting: {
-		KindResume:           to(Idle, Acting),
+		KindHookDone:         to(anyActive...),
+		KindResume:           to(anyActive...),
 		KindAttach:           to(Acting),
-		KindDetach:           to(Idle, Thinking, Acting, Closed),
+		KindDetach:           to(Idle, Preparing, Thinking, Acting, Ending, Closed),
 		KindConfigure:        to(Acting),
 		KindSend:             to(Acting),
 		KindClear:            to(Acting),
@@ -78,8 +81,8 @@ var table = map[Phase]map[Kind]rule{
 		KindModelRetry:       stay,
 		KindModelDone:        stay,
 		KindModelFailed:      stay,
-		KindToolDone:         to(anyActive...),
-		KindToolAnswer:       to(anyActive...),
+		KindToolDone:         to(Idle, Thinking, Acting),
+		KindToolAnswer:       to(Idle, Thinking, Acting),
 		KindPermissionAnswer: to(anyActive...),
 		KindNote:             to(Acting),
 		KindStoreFailed:      to(Stranded),
@@ -87,11 +90,12 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:          to(Closed),
 	},
 	Stranded: {
+		KindHookDone:         stay,
 		KindResume:           to(anyActive...),
 		KindAttach:           to(Stranded),
-		KindDetach:           to(Stranded, Closed),
+		KindDetach:           to(Stranded, Ending, Closed),
 		KindConfigure:        to(Stranded),
-		KindSend:             to(Thinking),
+		KindSend:             to(Preparing, Thinking),
 		KindClear:            to(),
 		KindAbort:            to(Idle),
 		KindModelChunk:       stay,
@@ -106,7 +110,45 @@ var table = map[Phase]map[Kind]rule{
 		KindClose:            to(Closed),
 		KindSuspend:          to(Closed),
 	},
+	Preparing: {
+		KindHookDone:         to(Idle, Preparing, Thinking),
+		KindResume:           to(Preparing),
+		KindAttach:           to(Preparing),
+		KindDetach:           to(Idle, Preparing, Acting, Ending, Closed),
+		KindConfigure:        to(Preparing),
+		KindSend:             to(Preparing),
+		KindClear:            to(),
+		KindAbort:            to(Idle),
+		KindModelChunk:       stay,
+		KindModelRetry:       stay,
+		KindModelDone:        stay,
+		KindModelFailed:      stay,
+		KindToolDone:         stay,
+		KindToolAnswer:       noAnswer,
+		KindPermissionAnswer: noAnswer,
+		KindNote:             to(Preparing),
+		KindStoreFailed:      to(Idle, Stranded),
+		KindClose:            to(Closed),
+		KindSuspend:          to(Closed),
+	},
+	Ending: {
+		KindHookDone:         to(Closed),
+		KindDetach:           to(Closed),
+		KindConfigure:        to(Ending),
+		KindModelChunk:       stay,
+		KindModelRetry:       stay,
+		KindModelDone:        stay,
+		KindModelFailed:      stay,
+		KindToolDone:         stay,
+		KindToolAnswer:       noAnswer,
+		KindPermissionAnswer: noAnswer,
+		KindNote:             to(Ending),
+		KindStoreFailed:      to(Closed),
+		KindClose:            to(Closed),
+		KindSuspend:          to(Closed),
+	},
 	Closed: {
+		KindHookDone:         stay,
 		KindDetach:           stay,
 		KindModelChunk:       stay,
 		KindModelRetry:       stay,
@@ -124,7 +166,7 @@ var table = map[Phase]map[Kind]rule{
 // refuse is the error of an input that stands nowhere in the table.
 func refuse(p Phase, b Body) error {
 	switch {
-	case p == Closed:
+	case p == Closed || p == Ending:
 		return &Refusal{Kind: "closing", Msg: "the session has ended here: resume it to go on"}
 	case b.kind() == KindBegin:
 		return &Refusal{Kind: "conflict", Msg: "the session exists already: resume it instead"}

@@ -18,3 +18,12 @@ func gone(name string) tool.Result {
 	text := "The tool '" + name + "' did not run: the client that provides it has disconnected."
 	return tool.Result{Text: text, Type: tool.Failure}
 }
+
+// deniedByHook is what the model reads of a call that a hook denied. Hosts'
+// recordings pin it (test "hooks" of the SDKs).
+func deniedByHook(reason string) string {
+	if reason == "" {
+		reason = "No reason provided"
+	}
+	return "Denied by preToolUse hook: " + reason
+}

@@ -168,6 +168,8 @@ func (p *player) show(r *Ready) {
 			fmt.Fprintf(&p.b, "→ model %s\n", showMessages(e.Request.Messages))
 		case *StartTool:
 			fmt.Fprintf(&p.b, "→ run %s %s %s\n", e.Call.ID, e.Tool.Name, e.Call.Arguments)
+		case *CallHook:
+			fmt.Fprintf(&p.b, "→ hook %s%s\n", e.Kind, hookInput(e.Input))
 		case *AskPermission:
 			fmt.Fprintf(&p.b, "→ ask %s %s\n", e.Call, e.Tool)
 		}
@@ -285,7 +287,8 @@ func (p *player) named(ids map[string]string, id string) string {
 // client reads the options of who attaches: tools=a,b!,c* ask deny.
 func (p *player) client(id string, o map[string]string) Client {
 	_, mute := o["deaf"]
-	return Client{ID: id, Tools: registry(p.t, o["tools"]), Permission: !mute}
+	_, hooks := o["hooks"]
+	return Client{ID: id, Tools: registry(p.t, o["tools"]), Permission: !mute, Hooks: hooks}
 }
 
 func settings(o map[string]string) Settings {
@@ -346,6 +349,8 @@ func (p *player) command(name string) {
 		}
 		p.kill(n)
 		fmt.Fprintf(&p.b, "(%s)\n", p.s.Phase())
+	case "hook":
+		p.hook(p.word())
 	case "note":
 		p.do(Note{Payload: event.SessionInfo{InfoType: "host", Message: p.word()}})
 	case "storefail":
@@ -362,6 +367,48 @@ func (p *player) command(name string) {
 	default:
 		p.t.Fatalf("unknown command %q", name)
 	}
+}
+
+// hook answers the oldest hook that was asked, or the newest: a JSON object,
+// nothing, or fail.
+func (p *player) hook(answer string) {
+	in := HookDone{}
+	if n := len(p.hooks) - 1; answer == "newest" && n >= 0 {
+		in.ID, p.hooks = p.hooks[n], p.hooks[:n]
+		answer = p.word()
+	} else if n >= 0 {
+		in.ID, p.hooks = p.hooks[0], p.hooks[1:]
+	}
+	switch answer {
+	case "":
+	case "fail":
+		in.Err = errors.New(p.word())
+	default:
+		in.Output = json.RawMessage(answer)
+	}
+	p.do(in)
+}
+
+// hookInput is what a hook is told beyond what all are.
+func hookInput(raw json.RawMessage) string {
+	var in map[string]any
+	if json.Unmarshal(raw, &in) != nil {
+		return " " + string(raw)
+	}
+	delete(in, "sessionId")
+	delete(in, "timestamp")
+	delete(in, "cwd")
+	if t, ok := in["transformedPrompt"].(string); ok {
+		in["transformedPrompt"] = unstamp(t)
+	}
+	if len(in) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(in)
+	return " " + strings.TrimSpace(b.String())
 }
 
 func prompts(qs []event.Queued) string {

@@ -33,11 +33,13 @@ type world struct {
 	folded   Durable        // the fold of log
 	requests []model.Request
 	ids      int
+	steps    int
 	now      time.Time
 	asked    map[string]string // call → its newest permission question
 	external map[string]string // call → its newest request to a host
 	fences   map[string]Fence  // call → the fence it was started with
 	model    Fence             // of the newest model call
+	hooks    []uint64          // asked and not answered, oldest first
 	reached  map[string]bool   // "phase kind phase": nil where nobody counts
 }
 
@@ -65,6 +67,7 @@ func print(s *State) string {
 		ID                    string
 		Tools                 []string
 		Permission, Continues bool
+		Hooks                 bool
 	}
 	var clients []client
 	for _, c := range l.Clients {
@@ -72,18 +75,29 @@ func print(s *State) string {
 		for _, t := range c.Tools.All() {
 			names = append(names, t.Name)
 		}
-		clients = append(clients, client{c.ID, names, c.Permission, c.Continues})
+		clients = append(clients, client{c.ID, names, c.Permission, c.Continues, c.Hooks})
 	}
 	var owners []string
 	for _, o := range l.Offers.List() {
 		owners = append(owners, o.Name+"@"+o.Owner)
 	}
 	l.Clients, l.Offers = nil, nil
+	var prep strings.Builder
+	for _, w := range l.Waits {
+		fmt.Fprint(&prep, w.id, w.kind, w.call)
+		if w.outcome != nil {
+			fmt.Fprintf(&prep, "%+v", *w.outcome)
+		}
+	}
+	if l.Prep != nil {
+		fmt.Fprintf(&prep, "%+v", *l.Prep)
+	}
+	l.Prep = nil
 	live, err := json.Marshal(l)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s\n%s\n%v\n%v", d, live, clients, owners)
+	return fmt.Sprintf("%s\n%s\n%v\n%v\n%s", d, live, clients, owners, prep.String())
 }
 
 // outcome writes down what a step gave.
@@ -105,8 +119,8 @@ func outcome(s *State, r *Ready, err error) string {
 	return b.String()
 }
 
-// decoys are inputs made from the same state, before and after the real one:
-// nothing of them may show in it.
+// decoys are inputs made from the same state, before and after the real one, in
+// turns: nothing of them may show in it.
 var decoys = []Body{
 	Send{Message: event.Queued{MessageID: "decoy", Prompt: "DECOY"}},
 	Send{Message: event.Queued{MessageID: "decoy", Prompt: "DECOY", Steering: true}},
@@ -131,20 +145,20 @@ func (w *world) step(body Body) (Ready, error) {
 		return Input{At: w.now, NewID: next, Body: b}, used
 	}
 	phase, before := w.s.Phase(), print(&w.s)
-	for _, b := range decoys {
-		in, _ := input(b, 900000)
+	w.steps++
+	decoy := func(i int) {
+		in, _ := input(decoys[(w.steps+i)%len(decoys)], 900000)
 		Step(w.s, in)
 	}
+	decoy(0)
 	in, used := input(body, w.ids)
 	next, ready, err := Step(w.s, in)
 	if got := print(&w.s); got != before {
 		w.t.Fatalf("%s changed the state it was given:\n%s\nwas\n%s", body.kind(), got, before)
 	}
 	after := outcome(&next, &ready, err)
-	for _, b := range decoys {
-		in, _ := input(b, 900000)
-		Step(w.s, in)
-	}
+	decoy(1)
+	decoy(2)
 	if got := outcome(&next, &ready, err); got != after {
 		w.t.Fatalf("another step from the same state changed the outcome of %s:\n%s\nwas\n%s", body.kind(), got, after)
 	}
@@ -247,6 +261,8 @@ func (w *world) take(r *Ready) {
 			}
 		case *StartTool:
 			w.fences[e.Call.ID] = e.Fence
+		case *CallHook:
+			w.hooks = append(w.hooks, e.ID)
 		}
 	}
 }

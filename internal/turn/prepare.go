@@ -1,0 +1,219 @@
+package turn
+
+import (
+	"slices"
+
+	"github.com/transom-run/transom/event"
+)
+
+// draft is a message on its way to the model.
+type draft struct {
+	event.Queued
+	text  string // what the model reads, where it was made already
+	made  bool
+	asked int // how many of its hooks were asked
+}
+
+// preparation is a loop, or the next turn of one, that waits for hooks before its
+// messages enter the window. The messages stand in the queue of the log
+// meanwhile. It is never changed in place.
+type preparation struct {
+	drafts   []draft
+	at       int // the draft whose hooks are being asked
+	delivery string
+	source   string   // the session-start hook to ask first; "" is none
+	contexts []string // what hooks added
+	turn     int      // of the running loop; 0 begins one
+	stopping bool     // the agent-stop hook is asked
+	ending   bool     // the session-end hook is asked
+	bytes    int64    // of the log, for the last record
+}
+
+// startSource says which session-start hook a loop asks: the first one of a
+// session in this process, or that of a clear.
+func (m *machine) startSource(msgs []event.Queued) string {
+	switch l := &m.s.Live; {
+	case len(msgs) > 0 && msgs[0].Source == seedSource:
+		return "clear"
+	case l.Greeted:
+		return ""
+	case l.Resumed:
+		return "resume"
+	}
+	return "new"
+}
+
+// prepare asks the hooks that a preparation still needs, one at a time, and puts
+// its messages into the window once there are none.
+func (m *machine) prepare(p preparation) {
+	l := &m.s.Live
+	if !m.hooked() {
+		l.Prep = nil
+		m.deliver(p)
+		return
+	}
+	l.Prep = &p
+	if p.source != "" {
+		l.Greeted = true
+		fields := map[string]any{"source": p.source}
+		if p.source == "new" && len(p.drafts) > 0 {
+			fields["initialPrompt"] = p.drafts[0].Prompt
+		}
+		m.hook(HookSessionStart, "", nil, fields)
+		return
+	}
+	for ; p.at < len(p.drafts); p.at++ {
+		d := p.drafts[p.at]
+		if d.asked == 0 && d.Source == seedSource {
+			d.asked = 1 // nobody typed it
+		}
+		if d.asked > 1 {
+			continue
+		}
+		kind, fields := HookPrompt, map[string]any{"prompt": d.Prompt}
+		if d.asked == 1 {
+			d.text, d.made = m.transform(d.Prompt), true
+			kind, fields = HookTransformed, map[string]any{"prompt": d.Prompt, "transformedPrompt": d.text}
+		}
+		d.asked++
+		p.drafts = slices.Clone(p.drafts)
+		p.drafts[p.at] = d
+		l.Prep = &p
+		m.hook(kind, "", nil, fields)
+		return
+	}
+	l.Prep = nil
+	m.deliver(p)
+}
+
+// prepared takes the answer of a hook that a preparation waited for.
+func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
+	if m.s.Live.Prep == nil {
+		return
+	}
+	p := *m.s.Live.Prep
+	if err != nil {
+		m.unprepared(p, kind, err)
+		return
+	}
+	if out.AdditionalContext != "" {
+		p.contexts = append(slices.Clone(p.contexts), out.AdditionalContext)
+	}
+	if kind == HookSessionStart {
+		p.source = ""
+		m.prepare(p)
+		return
+	}
+	p.drafts = slices.Clone(p.drafts)
+	d := &p.drafts[p.at]
+	if kind == HookPrompt && out.ModifiedPrompt != nil {
+		d.Prompt = valid(*out.ModifiedPrompt)
+	}
+	if kind == HookTransformed && out.ModifiedTransformed != nil {
+		d.text = valid(*out.ModifiedTransformed)
+	}
+	m.prepare(p)
+}
+
+// unprepared ends a preparation whose hook gave no verdict: the message is not
+// sent, and said to be so; what waits behind it goes on.
+func (m *machine) unprepared(p preparation, kind HookKind, err error) {
+	m.s.Live.Prep = nil
+	if p.at < len(p.drafts) && p.drafts[p.at].Source != seedSource {
+		m.emit(event.Unqueued{MessageID: p.drafts[p.at].MessageID})
+	}
+	m.quiet = true
+	m.emit(event.SessionError{ErrorType: "hook", Message: "The message was not sent to the model: the " + string(kind) + " hook gave no verdict: " + err.Error() + ". Mend the hook and send the message again."})
+	if m.s.Loop.Open {
+		m.stop()
+	}
+	m.next(false)
+}
+
+// deliver puts prepared messages into the window and asks the model.
+func (m *machine) deliver(p preparation) {
+	interaction := m.s.Loop.InteractionID
+	if p.turn == 0 {
+		interaction = m.in.NewID()
+	}
+	seeded := len(p.drafts) > 0 && p.drafts[0].Source == seedSource
+	if !seeded {
+		m.contexts(p, interaction)
+	}
+	for i, d := range p.drafts {
+		delivery := p.delivery
+		if i > 0 {
+			delivery = deliveredSteering
+		}
+		m.say(delivery, d, interaction, p.turn)
+		if i == 0 && seeded {
+			m.contexts(p, interaction)
+		}
+	}
+	if p.turn > 0 {
+		m.think(p.turn)
+		return
+	}
+	m.firstTurn()
+}
+
+// contexts puts what hooks added into the window: a user message each.
+func (m *machine) contexts(p preparation, interaction string) {
+	for _, text := range p.contexts {
+		d := draft{Queued: event.Queued{MessageID: m.in.NewID(), Prompt: text, Source: hookSource}, text: text, made: true}
+		m.say(p.delivery, d, interaction, p.turn)
+	}
+}
+
+// hookSource marks a user.message whose text a hook gave.
+const hookSource = "hook"
+
+// maxBlocks bounds how often the agent-stop hook may send the model on for one
+// prompt.
+const maxBlocks = 25
+
+// askStop asks the agent-stop hook before the session goes idle.
+func (m *machine) askStop() {
+	l := &m.s.Live
+	l.Prep = &preparation{stopping: true}
+	m.hook(HookAgentStop, "", nil, map[string]any{
+		"stopReason": "end_turn", "stop_hook_active": l.StopActive, "transcriptPath": l.Settings.Transcript,
+	})
+}
+
+// stopDone goes idle, or on with the reason that the hook gave.
+func (m *machine) stopDone(out hookOutput, err error) {
+	l := &m.s.Live
+	l.Prep = nil
+	if err == nil && out.Decision == "block" && out.Reason != "" && l.Blocks < maxBlocks {
+		l.Blocks++
+		l.StopActive = true
+		d := draft{Queued: event.Queued{MessageID: m.in.NewID(), Prompt: out.Reason, Source: hookSource}, text: out.Reason, made: true}
+		m.deliver(preparation{drafts: []draft{d}, delivery: deliveredQueued})
+		return
+	}
+	if err == nil && out.Decision == "block" && l.Blocks >= maxBlocks {
+		m.emit(event.SessionWarning{WarningType: "hook", Message: "The agentStop hook has sent the model on too often for one prompt: the turn ends here."})
+	}
+	if len(m.s.Steering) > 0 || len(m.s.Queue) > 0 {
+		m.next(false)
+		return
+	}
+	m.idle(false)
+}
+
+// askEnd asks the session-end hook before the last client leaves.
+func (m *machine) askEnd(in Close) {
+	m.s.Live.Prep = &preparation{ending: true, bytes: in.EventsBytes}
+	m.hook(HookSessionEnd, "", nil, map[string]any{"reason": "complete"})
+}
+
+// ended ends the session once its session-end hook has answered.
+func (m *machine) ended() {
+	p := m.s.Live.Prep
+	if p == nil || !p.ending {
+		return
+	}
+	m.s.Live.Prep = nil
+	m.close(Close{EventsBytes: p.bytes})
+}
