@@ -76,10 +76,18 @@ type SessionConfig struct {
 	// RequestPermission says that the host answers questions by
 	// [AnswerPermission].
 	RequestPermission bool
+	// OnHook answers this host's hooks; nil: it has none.
+	OnHook HookHandler
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
 }
+
+// HookHandler answers hooks: kind is one of the protocol's hook types, such as
+// "preToolUse", input and output are its objects. A nil output is no verdict. An
+// error, or no answer in time, is a denial: the call does not run, the message is
+// not sent.
+type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (output json.RawMessage, err error)
 
 // ResumeConfig says what a session goes on with. A nil field leaves a session
 // that is loaded as it is; one that is stored takes what its log holds, else the
@@ -98,6 +106,7 @@ type ResumeConfig struct {
 	Dir               *string
 	OnPermission      PermissionHandler
 	RequestPermission bool
+	OnHook            HookHandler
 	// ContinuePendingWork takes up what was under way when the session was last
 	// left: open tool calls and questions, a seeded turn, the queue. Without it
 	// open calls are closed as interrupted and messages wait.

@@ -165,7 +165,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 // at work on it.
 func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig) (*Session, error) {
 	const op = "session.resume"
-	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission)
+	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission, cfg.OnHook)
 	if err != nil {
 		return nil, wrap(op, id, err)
 	}

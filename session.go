@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type Session struct {
 	sess   *loaded
 	client turn.Client
 	asker  PermissionHandler
+	hooker HookHandler
 	events *Events
 	others bool // another process had the session when it was loaded
 
@@ -32,9 +34,9 @@ type Session struct {
 	gone  chan struct{} // closed when the attachment has ended
 }
 
-func newHandle(r *Runtime, tools []tool.Tool, ask PermissionHandler, answers bool) (*Session, error) {
-	h := &Session{rt: r, asker: ask, gone: make(chan struct{})}
-	h.client = turn.Client{ID: session.NewID(), Permission: ask != nil || answers}
+func newHandle(r *Runtime, tools []tool.Tool, ask PermissionHandler, answers bool, hook HookHandler) (*Session, error) {
+	h := &Session{rt: r, asker: ask, hooker: hook, gone: make(chan struct{})}
+	h.client = turn.Client{ID: session.NewID(), Permission: ask != nil || answers, Hooks: hook != nil}
 	if tools != nil {
 		reg, err := tool.NewRegistry(tools)
 		if err != nil {
@@ -48,7 +50,7 @@ func newHandle(r *Runtime, tools []tool.Tool, ask PermissionHandler, answers boo
 
 // prepare checks a configuration and makes the attachment for it.
 func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
-	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission)
+	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission, cfg.OnHook)
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -58,8 +60,17 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, System: system, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 	}, nil
+}
+
+// transcript is where a session's log can be read; "" where the store has no
+// files.
+func (r *Runtime) transcript(id string) string {
+	if dir := r.store.Dir(id); dir != "" {
+		return filepath.Join(dir, "events.jsonl")
+	}
+	return ""
 }
 
 // load ties the attachment to its session.
@@ -67,6 +78,9 @@ func (h *Session) load(s *loaded) {
 	h.sess, h.id = s, s.ID()
 	if h.asker != nil {
 		s.SetAsker(h.client.ID, h.answer)
+	}
+	if h.hooker != nil {
+		s.SetHooker(h.client.ID, session.Hooker(h.hooker))
 	}
 }
 
@@ -133,7 +147,7 @@ func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Setting
 		if err != nil {
 			return out, err
 		}
-		out = turn.Settings{System: system, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID())}
+		out = turn.Settings{System: system, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
@@ -318,7 +332,11 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	if cfg.OnPermission != nil {
 		h.asker = cfg.OnPermission
 	}
+	if cfg.OnHook != nil {
+		h.hooker = cfg.OnHook
+	}
 	h.client.Permission = h.asker != nil || cfg.RequestPermission
+	h.client.Hooks = h.hooker != nil
 	err := h.resume(ctx, h.sess, cfg, nil)
 	h.warn(cfg.Unserved)
 	return wrap(op, h.id, err)

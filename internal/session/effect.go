@@ -25,6 +25,8 @@ func (s *Session) start(e turn.Effect) {
 			out := tool.Run(ctx, e.Tool, e.Call, s.cfg.Redact)
 			s.box.post(item{body: turn.ToolDone{Fence: e.Fence, Outcome: out}})
 		})
+	case *turn.CallHook:
+		s.running.Go(func() { s.callHook(ctx, e) })
 	case *turn.AskPermission:
 		s.ask(ctx, e)
 	}

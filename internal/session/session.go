@@ -81,7 +81,8 @@ type Session struct {
 	view atomic.Pointer[turn.State]
 	done chan struct{}
 
-	askers sync.Map // client id → Asker
+	askers  sync.Map // client id → Asker
+	hookers sync.Map // client id → Hooker
 
 	// owned by the actor
 	state   turn.State
