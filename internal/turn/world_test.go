@@ -39,6 +39,7 @@ type world struct {
 	external map[string]string // call → its newest request to a host
 	fences   map[string]Fence  // call → the fence it was started with
 	model    Fence             // of the newest model call
+	hooks    []uint64          // asked and not answered, oldest first
 	reached  map[string]bool   // "phase kind phase": nil where nobody counts
 }
 
@@ -66,6 +67,7 @@ func print(s *State) string {
 		ID                    string
 		Tools                 []string
 		Permission, Continues bool
+		Hooks                 bool
 	}
 	var clients []client
 	for _, c := range l.Clients {
@@ -73,18 +75,29 @@ func print(s *State) string {
 		for _, t := range c.Tools.All() {
 			names = append(names, t.Name)
 		}
-		clients = append(clients, client{c.ID, names, c.Permission, c.Continues})
+		clients = append(clients, client{c.ID, names, c.Permission, c.Continues, c.Hooks})
 	}
 	var owners []string
 	for _, o := range l.Offers.List() {
 		owners = append(owners, o.Name+"@"+o.Owner)
 	}
 	l.Clients, l.Offers = nil, nil
+	var prep strings.Builder
+	for _, w := range l.Waits {
+		fmt.Fprint(&prep, w.id, w.kind, w.call)
+		if w.outcome != nil {
+			fmt.Fprintf(&prep, "%+v", *w.outcome)
+		}
+	}
+	if l.Prep != nil {
+		fmt.Fprintf(&prep, "%+v", *l.Prep)
+	}
+	l.Prep = nil
 	live, err := json.Marshal(l)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s\n%s\n%v\n%v", d, live, clients, owners)
+	return fmt.Sprintf("%s\n%s\n%v\n%v\n%s", d, live, clients, owners, prep.String())
 }
 
 // outcome writes down what a step gave.
@@ -248,6 +261,8 @@ func (w *world) take(r *Ready) {
 			}
 		case *StartTool:
 			w.fences[e.Call.ID] = e.Fence
+		case *CallHook:
+			w.hooks = append(w.hooks, e.ID)
 		}
 	}
 }
