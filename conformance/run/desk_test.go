@@ -34,6 +34,16 @@ func TestLanguages(t *testing.T) {
 			t.Errorf("%s/lang.yaml leaves a field out", l.Key)
 		}
 	}
+	suite, err := loadSuite("../cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := suite.checkLacks(langs); err != nil {
+		t.Error(err)
+	}
+	if err := suite.checkLacks([]*Language{{Key: "x", Lacks: map[string]string{"wings": "no"}}}); err == nil {
+		t.Error("a feature that nothing needs is no error")
+	}
 	if _, err := loadLanguages("..", []string{"klingon"}); err == nil {
 		t.Error("a language that is not there is no error")
 	}

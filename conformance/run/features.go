@@ -23,12 +23,18 @@ var extras = []string{
 }
 
 // features is the closed list of what an SDK may lack: any step, any way of
-// connecting, and the extras.
-func features() []string { return slices.Concat(steps, overs, extras) }
+// connecting, the extras, and single cases.
+func (s *Suite) features() []string {
+	all := slices.Concat(steps, overs, extras)
+	for _, c := range s.Cases {
+		all = append(all, c.ID)
+	}
+	return all
+}
 
 // needs lists the features a case needs.
 func (s *Suite) needs(c *Case) map[string]bool {
-	need := map[string]bool{c.Over: true, "streaming": c.Streaming}
+	need := map[string]bool{c.ID: true, c.Over: true, "streaming": c.Streaming}
 	if c.Over == "example" { // every example is the same program
 		need["terminal"], need["clear"] = true, true
 	}
@@ -70,11 +76,14 @@ func (l *Language) cannot(need map[string]bool) (feature, reason string) {
 	return "", ""
 }
 
-// checkLacks finds features that no case can need.
-func (l *Language) checkLacks() error {
-	for feature := range l.Lacks {
-		if !slices.Contains(features(), feature) {
-			return fmt.Errorf("%s: lacks %q, which no case can need", l.Key, feature)
+// checkLacks finds what languages lack and no case can need.
+func (s *Suite) checkLacks(langs []*Language) error {
+	known := s.features()
+	for _, l := range langs {
+		for feature := range l.Lacks {
+			if !slices.Contains(known, feature) {
+				return fmt.Errorf("%s: lacks %q, which no case can need", l.Key, feature)
+			}
 		}
 	}
 	return nil

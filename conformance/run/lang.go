@@ -58,9 +58,6 @@ func loadLanguages(root string, only []string) ([]*Language, error) {
 		if err := lang.read(file); err != nil {
 			return nil, err
 		}
-		if err := lang.checkLacks(); err != nil {
-			return nil, err
-		}
 		langs = append(langs, lang)
 	}
 	for _, key := range only {

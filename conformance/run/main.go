@@ -93,6 +93,9 @@ func (o options) run(ctx context.Context) (failed int, err error) {
 	if err == nil {
 		langs, err = withVersions(langs, o.sdk)
 	}
+	if err == nil {
+		err = suite.checkLacks(langs)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func (l *Language) at(version string) (*Language, error) {
 		return nil, err
 	}
 	older.Name = name
-	return &older, older.checkLacks()
+	return &older, nil
 }
 
 // builtFolders are made by the languages' own tools and stay where they are.
