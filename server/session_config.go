@@ -64,7 +64,6 @@ var sessionFields = []fieldRule{
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
-	{name: "hooks"},
 	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "infiniteSessions"},
 	{name: "installedPlugins"},
@@ -200,12 +199,12 @@ func value[T any](p *T) (v T) {
 }
 
 // create is the configuration of a new session.
-func (p *sessionParams) create() transom.SessionConfig {
+func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, Unserved: p.unserved,
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -215,13 +214,13 @@ func (p *sessionParams) create() transom.SessionConfig {
 
 // resume is the configuration of a session that is taken up: what was left out
 // stays as it is.
-func (p *sessionParams) resume() transom.ResumeConfig {
+func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	return transom.ResumeConfig{
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		Unserved: p.unserved,
+		OnHook: c.hooks(p), Unserved: p.unserved,
 	}
 }
 

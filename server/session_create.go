@@ -45,7 +45,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 		r.Reply(nil, err)
 		return
 	}
-	cfg := p.create()
+	cfg := p.create(c)
 	if cfg.ID == "" { // nobody can ask for it before the answer: it needs no lane yet
 		r.Go(func(ctx context.Context) (any, error) {
 			s, err := c.srv.cfg.Runtime.CreateSession(ctx, cfg)
@@ -95,7 +95,7 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 				return nil, c.resumeHere(ctx, r, a, p)
 			}
 			c.srv.reap()
-			s, err := c.srv.cfg.Runtime.ResumeSession(ctx, p.SessionID, p.resume())
+			s, err := c.srv.cfg.Runtime.ResumeSession(ctx, p.SessionID, p.resume(c))
 			if err != nil {
 				return nil, fail(r.Request().Method, err)
 			}
@@ -114,7 +114,7 @@ func (c *conn) resumeHere(ctx context.Context, r *jsonrpc2.Responder, a *attachm
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := a.sess.Resume(ctx, p.resume())
+	err := a.sess.Resume(ctx, p.resume(c))
 	if err != nil {
 		<-a.gate
 		return fail(r.Request().Method, err)
@@ -137,6 +137,7 @@ type sessionParams struct {
 	GitHubToken       *string       `json:"gitHubToken"`
 	WorkingDirectory  *string       `json:"workingDirectory"`
 	RequestPermission bool          `json:"requestPermission"`
+	Hooks             bool          `json:"hooks"`
 
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`

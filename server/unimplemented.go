@@ -21,7 +21,7 @@ const (
 	reasonExtensions   = "extensions are not served"
 	reasonFactory      = "factories are not served"
 	reasonHistory      = "compaction, truncation and rewind are not served yet; session.history.clearContext is"
-	reasonHooks        = "hooks are not served yet"
+	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
 	reasonInference    = "model calls answered by the client are not served yet; give a provider with session.create"
 	reasonInstructions = "instruction files are not read; use systemMessage"
 	reasonInterrupt    = "use session.abort"
