@@ -93,7 +93,7 @@ func (d *desk) end(o *Observation, reason string) {
 	if o == nil {
 		r.errs = append(r.errs, fmt.Errorf("%s", reason))
 	} else {
-		r.errs = append(r.errs, checkObservation(r.c, o)...)
+		r.errs = append(r.errs, checkObservation(r.c.without(d.lang.Unseen), o)...)
 	}
 	r.errs = append(r.errs, checkRequests(r.c, d.toolNames(r.c), r.model.seen())...)
 	r.took = time.Since(r.started)

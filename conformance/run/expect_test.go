@@ -127,3 +127,16 @@ func TestUsageFalls(t *testing.T) {
 	wantError(t, usageFalls(stream(usage("1", 90), cleared, usage("2", 95))), "95 after it")
 	wantError(t, usageFalls(stream(cleared, usage("2", 20))), "not seen on both sides")
 }
+
+func TestFieldsThatAnSDKDrops(t *testing.T) {
+	c := &Case{Expect: Expect{Events: []EventCheck{{Order: []EventMatch{
+		{Type: "user.message", Data: map[string]any{"content": "go", "messageId": "$clear"}},
+	}}}}}
+	o := &Observation{Events: map[string][]Event{"a": {{ID: "1", Type: "user.message", Data: map[string]any{"content": "go"}}}}}
+	if errs := checkObservation(c.without(map[string][]string{"user.message": {"messageId"}}), o); len(errs) != 0 {
+		t.Errorf("a field the SDK drops is still compared: %v", errs)
+	}
+	if errs := checkObservation(c.without(nil), o); len(errs) != 1 {
+		t.Errorf("a missing field is not found: %v", errs)
+	}
+}

@@ -34,6 +34,9 @@ type Language struct {
 	// Lacks holds what this SDK cannot express (features.go) and why. Cases that
 	// need it are not run.
 	Lacks map[string]string `yaml:"lacks"`
+	// Unseen names fields of events that this SDK's types drop, by event type.
+	// They are not compared.
+	Unseen map[string][]string `yaml:"unseen"`
 	// Absent is what setup writes where the registry at hand does not have this
 	// version, as a regular expression; the language is then "not run".
 	Absent string `yaml:"absent"`

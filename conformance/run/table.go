@@ -86,7 +86,8 @@ func (r *run) verdict() string {
 	return "ok"
 }
 
-// printLeft says which cases an SDK cannot express, and why.
+// printLeft says which cases an SDK cannot express, and why, and what it cannot
+// see.
 func printLeft(w io.Writer, col *column, verbose bool) {
 	if col.notRun != "" {
 		return
@@ -96,6 +97,9 @@ func printLeft(w io.Writer, col *column, verbose bool) {
 	for _, l := range col.left {
 		cases[l.feature] = append(cases[l.feature], l.c.ID)
 		reasons[l.feature] = l.reason
+	}
+	for _, typ := range slices.Sorted(maps.Keys(col.lang.Unseen)) {
+		fmt.Fprintf(w, "\n%s, not compared: %s of %s (its types drop it)\n", col.lang.Name, strings.Join(col.lang.Unseen[typ], ", "), typ)
 	}
 	for _, feature := range slices.Sorted(maps.Keys(cases)) {
 		fmt.Fprintf(w, "\n%s, not run: %d (%s)\n", col.lang.Name, len(cases[feature]), reasons[feature])
