@@ -24,7 +24,7 @@ var payloads = []Payload{
 	Abort{}, ModelChange{}, ModeChanged{}, ContextChanged{}, TitleChanged{}, ToolsUpdated{}, PendingModified{},
 	UsageInfo{}, AssistantUsage{}, ModelCallFailure{}, TurnRetry{}, MessageStart{}, MessageDelta{}, ReasoningDelta{},
 	StreamingDelta{}, ToolCallDelta{}, AssistantIdle{}, SessionIdle{},
-	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{},
+	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

@@ -62,6 +62,16 @@ var methods = map[string]handler{
 	"session.name.setAuto":     posted(setAutoName),
 	"session.options.update":   posted(updateOptions),
 
+	"session.remote.enable":                 posted(enableRemote),
+	"session.remote.disable":                posted(disableRemote),
+	"session.remote.notifySteerableChanged": posted(notifySteerable),
+
+	"sessions.getRemoteControlStatus":   plain(controlState),
+	"sessions.setRemoteControlSteering": plain(steerControl),
+	"sessions.stopRemoteControl":        plain(stopControl),
+	"sessions.transferRemoteControl":    plain(transferControl),
+	"sessions.startRemoteControl":       aside(startControl),
+
 	"session.eventLog.registerInterest": posted(registerInterest),
 	"session.eventLog.releaseInterest":  posted(releaseInterest),
 }
