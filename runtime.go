@@ -136,7 +136,12 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		r.free(cfg.ID, sl, nil)
 		return nil, wrap(op, cfg.ID, err)
 	}
-	log, err := r.store.Create(ctx, cfg.ID)
+	var log eventlog.Log
+	if others {
+		err = eventlog.ErrExists // in another process, though nothing of it is stored yet
+	} else {
+		log, err = r.store.Create(ctx, cfg.ID)
+	}
 	if err != nil {
 		hold.Release()
 		r.free(cfg.ID, sl, nil)
@@ -146,7 +151,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
-		Settings: settings, Client: h.client, AlreadyInUse: others,
+		Settings: settings, Client: h.client,
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
@@ -253,8 +258,11 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		return turn.State{}, nil, nil, err
 	}
 	state, unread, err := session.Load(log)
+	if err == nil && state.SessionID == "" && state.Events > 0 {
+		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
+	}
 	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no session.start record that can be read: its file is damaged at the beginning", id)}
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up", id)}
 	}
 	if err != nil {
 		log.Close()
@@ -439,11 +447,30 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 			return wrap(op, id, context.Cause(ctx))
 		}
 	}
+	if err := r.unused(id); err != nil {
+		return wrap(op, id, err)
+	}
 	err := r.store.Delete(ctx, id)
 	if err != nil && !(existed && errors.Is(err, eventlog.ErrNotFound)) {
 		return wrap(op, id, err)
 	}
 	r.tell(Lifecycle{Type: "session.deleted", SessionID: id})
+	return nil
+}
+
+// unused reports, as an error, that another process has a session.
+func (r *Runtime) unused(id string) error {
+	hold, others, err := r.hold(id)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	if err := hold.TakePen(); err != nil {
+		return err
+	}
+	if others {
+		return &Error{Kind: KindConflict, Msg: "session " + id + " is in use in another process: close it there first"}
+	}
 	return nil
 }
 

@@ -14,8 +14,9 @@ const (
 	// headers are under 40 bytes; what is longer is not the protocol.
 	maxHeaderBytes = 64 << 10
 	// maxSaneLength is the largest Content-Length taken for a length. Up to it an
-	// oversized body is read and thrown away; beyond it the header is garbage.
-	maxSaneLength = 1 << 40
+	// oversized body is read and thrown away; beyond it the header is garbage, or
+	// comes from a peer that nobody should listen to for so long.
+	maxSaneLength = 4 << 30
 	// bodyStep is how much memory a frame gets on the word of its header alone.
 	// The rest is allocated as bytes arrive, so that a header that promises
 	// 64 MiB and sends nothing costs little.
@@ -49,6 +50,10 @@ func newFrameReader(r io.Reader) *frameReader {
 func (f *frameReader) header() (int64, error) {
 	length, total := int64(-1), 0
 	for {
+		if b, err := f.br.Peek(1); err == nil && !headerByte(b[0]) {
+			// Told at once: such a stream may never hold the line feed that ends a line.
+			return 0, &FrameError{"the stream holds bytes that no header has: " + quoteHead(b)}
+		}
 		line, err := f.br.ReadSlice('\n')
 		total += len(line)
 		switch {
@@ -82,6 +87,11 @@ func (f *frameReader) header() (int64, error) {
 		}
 		length = n
 	}
+}
+
+// headerByte reports whether a header line may begin with b.
+func headerByte(b byte) bool {
+	return b > ' ' && b < 0x7f || b == ' ' || b == '\t' || b == '\r' || b == '\n'
 }
 
 // parseLength accepts decimal digits only: no sign, no blank, no fraction.

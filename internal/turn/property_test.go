@@ -33,6 +33,7 @@ type journey struct {
 	terminal map[string]bool   // of the newest answer's calls, by id
 	cleared  bool              // in this loop
 	ask      bool
+	hooks    bool // clients may have hooks
 	clients  int
 
 	last     Body // of the newest step that changed something
@@ -57,6 +58,7 @@ func (j *journey) step(body Body) (Ready, error) {
 		return ready, err
 	}
 	j.last, j.records, j.requests, j.events = body, records, requests, events
+	j.noteTerminal()
 	j.checkCounters(&before)
 	j.checkIdle(body, before.Phase(), ready.Events)
 	j.checkBatch(&before, ready.Events)
@@ -74,6 +76,20 @@ func (j *journey) step(body Body) (Ready, error) {
 	j.checkPairs()
 	j.checkKept()
 	return ready, nil
+}
+
+// noteTerminal notes what the calls that were announced are.
+func (j *journey) noteTerminal() {
+	for _, e := range j.log[j.records:] {
+		switch e.Type {
+		case event.TypeAssistantMessage:
+			j.terminal = map[string]bool{}
+		case event.TypeToolStart:
+			p := payload[event.ToolStart](e)
+			o, ok := j.s.Live.Offers.Lookup(p.ToolName)
+			j.terminal[p.ToolCallID] = ok && o.IsTerminal
+		}
+	}
 }
 
 func (j *journey) checkCounters(before *State) {
@@ -102,7 +118,7 @@ func (j *journey) checkIdle(body Body, from Phase, events []*event.Event) {
 			want = 0
 		}
 	case StoreFailed:
-		if from == Thinking || from == Acting {
+		if from == Thinking || from == Acting || from == Preparing {
 			want = 1
 		}
 	case Resume: // closes what nobody waited for
@@ -110,8 +126,10 @@ func (j *journey) checkIdle(body Body, from Phase, events []*event.Event) {
 			want = n
 		}
 	default:
-		if (from == Thinking || from == Acting) && j.s.Phase() == Idle {
+		if (from == Thinking || from == Acting || from == Preparing) && j.s.Phase() == Idle && len(j.s.Live.Clients) > 0 {
 			want = 1
+		} else if len(j.s.Live.Clients) == 0 {
+			want = n // nobody hears of it
 		}
 	}
 	if n != want {
@@ -174,7 +192,12 @@ func (j *journey) checkBatch(before *State, events []*event.Event) {
 			next = p.InteractionID
 		}
 	}
-	if went := next == before.Loop.InteractionID; went != goesOn {
+	went := next == before.Loop.InteractionID
+	if prep := j.s.Live.Prep; prep != nil { // hooks are asked first
+		went = j.s.Loop.Open
+		seeded = len(prep.drafts) > 0 && prep.drafts[0].Source == seedSource
+	}
+	if went != goesOn {
 		j.t.Fatalf("batch %v, terminal %v, cleared %v: the loop goes on: %v, want %v", how, j.terminal, j.cleared, went, goesOn)
 	}
 	if seeded != j.cleared {
@@ -195,7 +218,8 @@ func (j *journey) checkOrder(before *State, events []*event.Event) {
 			continue
 		}
 		delete(waiting, p.Content)
-		if !j.steering[p.Content] && len(waiting) > 0 {
+		begun := before.Live.Prep != nil && slices.ContainsFunc(before.Live.Prep.drafts, func(d draft) bool { return d.MessageID == p.MessageID })
+		if !j.steering[p.Content] && !begun && len(waiting) > 0 {
 			j.t.Fatalf("queued %s went before steering %v", p.Content, waiting)
 		}
 	}
@@ -345,21 +369,25 @@ func (j *journey) answerModel() {
 		}
 		r.Message.Calls = append(r.Message.Calls, c)
 	}
-	terminal := map[string]bool{}
-	for _, name := range []string{"end", "clear"} {
-		if o, ok := j.s.Live.Offers.Lookup(name); ok {
-			terminal[name] = o.IsTerminal
-		}
-	}
-	j.terminal = map[string]bool{}
-	before := len(j.log)
 	j.step(ModelDone{Fence: j.model, Response: r})
-	for _, e := range j.log[before:] {
-		if e.Type == event.TypeToolStart {
-			p := payload[event.ToolStart](e)
-			j.terminal[p.ToolCallID] = terminal[p.ToolName]
+}
+
+// answerHook answers a hook that was asked, in one of all ways. What a user said
+// is never taken out by these hooks: the observer would miss it.
+func (j *journey) answerHook() {
+	w := rapid.SampledFrom(j.s.Live.Waits).Draw(j.rt, "hook")
+	in := HookDone{ID: w.id, Output: json.RawMessage(rapid.SampledFrom([]string{
+		"", "null", "{}", `{"additionalContext":"CONTEXT"}`, `{"permissionDecision":"deny"}`, `{"permissionDecision":"allow"}`,
+		`{"permissionDecision":"ask"}`, `{"permissionDecision":"maybe"}`, `{"modifiedArgs":{"n":1}}`, `{"modifiedArgs":{"n":"x"}}`,
+		`{"modifiedResult":{"textResultForLlm":"changed","resultType":"success"}}`, `{"decision":"block","reason":"go on"}`,
+	}).Draw(j.rt, "output"))}
+	switch w.kind {
+	case HookPreTool, HookPostTool, HookPostFailure, HookAgentStop, HookSessionEnd, HookError:
+		if rapid.IntRange(0, 5).Draw(j.rt, "broken") == 0 {
+			in.Err = errors.New("broken")
 		}
 	}
+	j.step(in)
 }
 
 // openCalls returns the calls that wait.
@@ -386,6 +414,8 @@ func (j *journey) result() tool.Result {
 func (j *journey) act() {
 	c := rapid.SampledFrom(j.openCalls()).Draw(j.rt, "call")
 	switch {
+	case slices.ContainsFunc(j.s.Live.Waits, func(w wait) bool { return w.call == c.ID }):
+		j.answerHook()
 	case c.Permission != "":
 		kinds := []string{"approve-once", "approve-for-session", "reject", "user-not-available", "no-result", "nonsense"}
 		raw, _ := json.Marshal(map[string]string{
@@ -450,7 +480,7 @@ func (j *journey) tools() string {
 
 func (j *journey) client() Client {
 	j.clients++
-	return Client{ID: fmt.Sprint("C", j.clients), Tools: registry(j.t, j.tools()), Permission: rapid.IntRange(0, 3).Draw(j.rt, "deaf") > 0}
+	return Client{ID: fmt.Sprint("C", j.clients), Tools: registry(j.t, j.tools()), Permission: rapid.IntRange(0, 3).Draw(j.rt, "deaf") > 0, Hooks: j.hooks && rapid.Bool().Draw(j.rt, "hooked")}
 }
 
 func (j *journey) settings() Settings {
@@ -500,6 +530,14 @@ func (j *journey) happen() {
 		j.killAndResume()
 		return
 	}
+	if j.s.Phase() == Ending {
+		if rapid.Bool().Draw(j.rt, "answered") {
+			j.answerHook()
+		} else {
+			j.killAndResume()
+		}
+		return
+	}
 	switch n := rapid.IntRange(0, 29).Draw(j.rt, "what"); {
 	case n < 14:
 		switch j.s.Phase() {
@@ -507,6 +545,8 @@ func (j *journey) happen() {
 			j.answerModel()
 		case Acting:
 			j.act()
+		case Preparing:
+			j.answerHook()
 		default:
 			j.say()
 		}
@@ -555,7 +595,7 @@ func (j *journey) stale() {
 		ModelDone{Fence: old, Response: model.Response{Message: model.Message{Text: "LATE"}}},
 		ModelFailed{Fence: old, Err: &model.Error{Msg: "late"}},
 		ModelChunk{Fence: old, Chunk: model.Chunk{Text: "late"}},
-		ToolDone{Fence: Fence{Turn: old.Turn, Call: "c1"}},
+		ToolDone{Fence: Fence{Turn: old.Turn, Call: "c1"}}, HookDone{ID: j.s.Live.HookSerial + 7},
 		ToolAnswer{RequestID: "gone"}, ToolAnswer{}, PermissionAnswer{RequestID: "gone"}, PermissionAnswer{},
 	} {
 		before := print(&j.s)
@@ -570,7 +610,7 @@ func (j *journey) stale() {
 func TestJourneys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		j := &journey{world: newWorld(rt), rt: rt, seeds: map[string]string{}, steering: map[string]bool{}, banned: map[string]bool{}, terminal: map[string]bool{}}
-		j.ask = rapid.Bool().Draw(rt, "ask")
+		j.ask, j.hooks = rapid.Bool().Draw(rt, "ask"), rapid.Bool().Draw(rt, "hooks")
 		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {
 			rt.Fatalf("begin: %v", err)
 		}

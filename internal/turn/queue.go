@@ -2,6 +2,7 @@ package turn
 
 import (
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/window"
 )
 
 // How a message was delivered, as clients see it.
@@ -80,9 +81,7 @@ func (m *machine) startSeeded() {
 	m.startLoop(deliveredQueued, append(msgs, m.s.Steering...)...)
 }
 
-// seedSource marks the user.message of a seeded turn; the SDKs' published types
-// document the value.
-const seedSource = "session-memory-rollover"
+const seedSource = window.SeedSource
 
 // idle says that there is nothing more to do.
 func (m *machine) idle(aborted bool) {

@@ -4,3 +4,7 @@ package window
 // restart cut off. Hosts' recordings pin it (tests "abort" and
 // "pending_work_resume" of the SDKs).
 const Interrupted = "The execution of this tool, or a previous tool was interrupted."
+
+// SeedSource marks the user.message of a seeded turn; the SDKs' published types
+// document the value.
+const SeedSource = "session-memory-rollover"

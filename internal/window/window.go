@@ -80,6 +80,10 @@ func (w *Window) user(e *event.Event) error {
 	if err != nil {
 		return err
 	}
+	if p.Source == SeedSource && (w.seed == nil || w.seed.ID != p.MessageID) {
+		// The record of the clear is damaged; its seed tells of it all the same.
+		*w = Window{}
+	}
 	if w.seed != nil {
 		// The seeded turn's message is the seed itself; any other message
 		// follows the seed, which then stands as it was given.
@@ -100,6 +104,10 @@ func (w *Window) assistant(e *event.Event) error {
 	p, err := event.As[event.AssistantMessage](e)
 	if err != nil {
 		return err
+	}
+	if w.seed != nil {
+		w.add(model.Message{Role: model.User, Text: w.seed.Text}) // its own message is damaged
+		w.seed = nil
 	}
 	m := model.Message{Role: model.Assistant, Text: p.Content, Reasoning: p.ReasoningText}
 	for _, r := range p.ToolRequests {
