@@ -200,6 +200,7 @@ func (m *machine) detach(in Detach) {
 		if m.s.Phase() == Ending {
 			m.ended() // nobody is left to answer
 		}
+		l.Parked = l.Parked || l.Prep != nil && m.s.Loop.Open
 		l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
 		return                     // the turn runs on with the tools it has; what needs a client waits for a resume
 	}

@@ -143,7 +143,7 @@ var cases = map[string]string{
 	"preparing attach preparing":         preparing + `; attach B`,
 	"preparing detach idle":              preparing + `; detach A lost`,
 	"preparing detach preparing":         preparing + `; attach B; detach B`,
-	"preparing detach acting":            steering + `; detach A lost`,
+	"preparing detach stranded":          steering + `; detach A lost`,
 	"preparing detach ending":            preparing + `; detach A`,
 	"preparing detach closed":            preparing + `; attach B; detach A lost; detach B`,
 	"preparing configure preparing":      preparing + `; configure mode=plan`,

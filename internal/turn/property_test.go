@@ -147,7 +147,7 @@ func (j *journey) checkBatch(before *State, events []*event.Event) {
 	case Abort, Close, Send, Suspend, StoreFailed:
 		return
 	case Detach:
-		if j.s.Live.Closed {
+		if p := j.s.Phase(); p == Closed || p == Ending {
 			return
 		}
 	case Resume:

@@ -114,7 +114,7 @@ var table = map[Phase]map[Kind]rule{
 		KindHookDone:         to(Idle, Preparing, Thinking),
 		KindResume:           to(Preparing),
 		KindAttach:           to(Preparing),
-		KindDetach:           to(Idle, Preparing, Acting, Ending, Closed),
+		KindDetach:           to(Idle, Preparing, Stranded, Ending, Closed),
 		KindConfigure:        to(Preparing),
 		KindSend:             to(Preparing),
 		KindClear:            to(),
