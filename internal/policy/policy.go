@@ -7,7 +7,9 @@ package policy
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strings"
 )
 
 // Texts that the model reads when a call was not approved. Hosts' recordings pin
@@ -47,6 +49,8 @@ type Decision struct {
 	Rules       []json.RawMessage
 	Path        string
 	Message     string
+	// Domain is the domain that a lasting approval of a URL covers.
+	Domain string
 	// Lasting: the approval holds for the rest of the session.
 	Lasting bool
 	// Unknown: the answer was of a kind that Transom does not know; it counts as
@@ -63,6 +67,7 @@ type answer struct {
 	LocationKey string            `json:"locationKey"`
 	Rules       []json.RawMessage `json:"rules"`
 	Path        string            `json:"path"`
+	Domain      string            `json:"domain"`
 }
 
 // Parse reads a client's answer: the published decision kinds, in their asking
@@ -77,7 +82,7 @@ func Parse(raw json.RawMessage) Decision {
 	case "approve-once", "approved", "approve-permanently":
 		return Decision{Verdict: Allow, Kind: "approved"}
 	case "approve-for-session", "approved-for-session":
-		return Decision{Verdict: Allow, Kind: "approved-for-session", Approval: a.Approval, Lasting: true}
+		return Decision{Verdict: Allow, Kind: "approved-for-session", Domain: a.Domain, Approval: a.Approval, Lasting: true}
 	case "approve-for-location", "approved-for-location":
 		return Decision{Verdict: Allow, Kind: "approved-for-location", Approval: a.Approval, LocationKey: a.LocationKey, Lasting: true}
 	case "reject", "denied-interactively-by-user":
@@ -117,31 +122,134 @@ func NotAvailable() Decision {
 type Rules struct {
 	// ApproveAll: everything runs without asking. Only by explicit choice.
 	ApproveAll bool
-	// Tools are names of tools approved for the session.
-	Tools []string
+	// Granted are the keys that lasting approvals cover: see [Grants].
+	Granted []string
 }
 
-// Asks reports whether a call of a tool needs to be asked about.
-func (r Rules) Asks(toolName string, skipPermission bool) bool {
-	return !r.ApproveAll && !skipPermission && !slices.Contains(r.Tools, toolName)
+// Asks reports whether a call needs to be asked about. request is the question as
+// it would be put.
+func (r Rules) Asks(request json.RawMessage) bool {
+	if r.ApproveAll {
+		return false
+	}
+	keys := subjects(request)
+	if len(keys) == 0 {
+		return true
+	}
+	for _, k := range keys {
+		server, _, _ := strings.Cut(k, "/")
+		if !slices.Contains(r.Granted, k) && !slices.Contains(r.Granted, server+"/*") {
+			return true
+		}
+	}
+	return false
 }
 
-// ApprovedTool returns the tool that a lasting approval covers: the one it names,
-// else the one that was asked about. "" where the approval is about something
-// other than a tool.
-func ApprovedTool(approval json.RawMessage, asked string) string {
+// request has the fields of a permissionRequest that say what it is about.
+type request struct {
+	Kind     string `json:"kind"`
+	ToolName string `json:"toolName"`
+	Server   string `json:"serverName"`
+	URL      string `json:"url"`
+	Commands []struct {
+		Identifier string `json:"identifier"`
+	} `json:"commands"`
+}
+
+// subjects are the keys that have to be granted for a call to run unasked; none
+// where nothing lasting can cover it.
+func subjects(raw json.RawMessage) []string {
+	var r request
+	if json.Unmarshal(raw, &r) != nil {
+		return nil
+	}
+	switch r.Kind {
+	case "custom-tool":
+		return []string{"tool:" + r.ToolName}
+	case "mcp":
+		return []string{"mcp:" + r.Server + "/" + r.ToolName}
+	case "shell", "commands":
+		keys := make([]string, 0, len(r.Commands))
+		for _, c := range r.Commands {
+			keys = append(keys, "command:"+c.Identifier)
+		}
+		return keys
+	case "url":
+		if u, err := url.Parse(r.URL); err == nil && u.Hostname() != "" {
+			return []string{"domain:" + u.Hostname()}
+		}
+	case "read", "write", "memory":
+		return []string{r.Kind}
+	}
+	return nil
+}
+
+// Grants returns the keys that a lasting approval covers: what it names, else
+// what was asked about.
+func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []string {
+	if domain != "" {
+		return []string{"domain:" + domain}
+	}
 	if len(approval) == 0 || string(approval) == "null" {
-		return asked
+		return subjects(asked)
 	}
 	var a struct {
-		Kind     string `json:"kind"`
-		ToolName string `json:"toolName"`
+		Kind     string   `json:"kind"`
+		ToolName *string  `json:"toolName"`
+		Server   string   `json:"serverName"`
+		Commands []string `json:"commandIdentifiers"`
 	}
-	if json.Unmarshal(approval, &a) != nil || a.Kind != "custom-tool" {
-		return ""
+	if json.Unmarshal(approval, &a) != nil {
+		return nil
 	}
-	if a.ToolName == "" {
-		return asked
+	switch {
+	case a.Kind == "custom-tool" && a.ToolName == nil:
+		return subjects(asked)
+	case a.Kind == "custom-tool":
+		return []string{"tool:" + *a.ToolName}
+	case a.Kind == "mcp" && a.ToolName == nil:
+		return []string{"mcp:" + a.Server + "/*"}
+	case a.Kind == "mcp":
+		return []string{"mcp:" + a.Server + "/" + *a.ToolName}
+	case a.Kind == "commands":
+		keys := make([]string, 0, len(a.Commands))
+		for _, c := range a.Commands {
+			keys = append(keys, "command:"+c)
+		}
+		return keys
+	case a.Kind == "read" || a.Kind == "write" || a.Kind == "memory":
+		return []string{a.Kind}
 	}
-	return a.ToolName
+	return nil
+}
+
+// Approval is the lasting approval that covers what was asked about, as clients
+// read it; nil where none can.
+func Approval(asked json.RawMessage) json.RawMessage {
+	var r request
+	if json.Unmarshal(asked, &r) != nil {
+		return nil
+	}
+	var a any
+	switch r.Kind {
+	case "custom-tool":
+		a = map[string]any{"kind": r.Kind, "toolName": r.ToolName}
+	case "mcp":
+		a = map[string]any{"kind": r.Kind, "serverName": r.Server, "toolName": r.ToolName}
+	case "shell", "commands":
+		ids := make([]string, 0, len(r.Commands))
+		for _, c := range r.Commands {
+			ids = append(ids, c.Identifier)
+		}
+		a = map[string]any{"kind": "commands", "commandIdentifiers": ids}
+	case "read", "write", "memory":
+		a = map[string]any{"kind": r.Kind}
+	default:
+		return nil
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -69,35 +69,71 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestAsks(t *testing.T) {
+	const custom = `{"kind":"custom-tool","toolName":"t"}`
 	for _, tc := range []struct {
-		rules Rules
-		skip  bool
-		want  bool
+		granted string
+		request string
+		want    bool
 	}{
-		{Rules{}, false, true},
-		{Rules{}, true, false},
-		{Rules{ApproveAll: true}, false, false},
-		{Rules{Tools: []string{"t"}}, false, false},
-		{Rules{Tools: []string{"other", "T", ""}}, false, true},
+		{"", custom, true},
+		{"tool:t", custom, false},
+		{"tool:other tool:T tool:", custom, true},
+		{"command:git command:ls", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"ls"}]}`, false},
+		{"command:git", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"rm"}]}`, true},
+		{"command:git", `{"kind":"shell","commands":[]}`, true},
+		{"read", `{"kind":"read","path":"/x"}`, false},
+		{"read", `{"kind":"write","fileName":"/x"}`, true},
+		{"domain:example.org", `{"kind":"url","url":"https://example.org/a"}`, false},
+		{"domain:example.org", `{"kind":"url","url":"https://evil.example/example.org"}`, true},
+		{"mcp:s/*", `{"kind":"mcp","serverName":"s","toolName":"x"}`, false},
+		{"mcp:s/y", `{"kind":"mcp","serverName":"s","toolName":"x"}`, true},
+		{"tool:t", `{"kind":"new","toolName":"t"}`, true},
+		{"tool:t", `nonsense`, true},
 	} {
-		if got := tc.rules.Asks("t", tc.skip); got != tc.want {
-			t.Errorf("%+v, skip %v: asks %v", tc.rules, tc.skip, got)
+		rules := Rules{Granted: strings.Fields(tc.granted)}
+		if got := rules.Asks(json.RawMessage(tc.request)); got != tc.want {
+			t.Errorf("%s with %q: asks %v", tc.request, tc.granted, got)
+		}
+		if (Rules{ApproveAll: true}).Asks(json.RawMessage(tc.request)) {
+			t.Errorf("%s asks though all is approved", tc.request)
 		}
 	}
 }
 
-func TestApprovedTool(t *testing.T) {
-	for raw, want := range map[string]string{
-		"":                       "asked",
-		"null":                   "asked",
-		`{"kind":"custom-tool"}`: "asked",
-		`{"kind":"custom-tool","toolName":"named"}`: "named",
-		`{"kind":"commands"}`:                       "",
-		`{}`:                                        "",
-		`"x"`:                                       "",
+func TestGrants(t *testing.T) {
+	const asked = `{"kind":"custom-tool","toolName":"asked"}`
+	for _, tc := range []struct{ approval, domain, asked, want string }{
+		{"", "", asked, "tool:asked"},
+		{"null", "", asked, "tool:asked"},
+		{`{"kind":"custom-tool"}`, "", asked, "tool:asked"},
+		{`{"kind":"custom-tool","toolName":"named"}`, "", asked, "tool:named"},
+		{`{"kind":"commands","commandIdentifiers":["a","b"]}`, "", asked, "command:a command:b"},
+		{`{"kind":"mcp","serverName":"s","toolName":null}`, "", asked, "mcp:s/*"},
+		{`{"kind":"mcp","serverName":"s","toolName":"t"}`, "", asked, "mcp:s/t"},
+		{`{"kind":"write"}`, "", asked, "write"},
+		{"", "example.org", asked, "domain:example.org"},
+		{`{}`, "", asked, ""},
+		{`"x"`, "", asked, ""},
 	} {
-		if got := ApprovedTool(json.RawMessage(raw), "asked"); got != want {
-			t.Errorf("%s covers %q, want %q", raw, got, want)
+		if got := strings.Join(Grants(json.RawMessage(tc.approval), tc.domain, json.RawMessage(tc.asked)), " "); got != tc.want {
+			t.Errorf("%s %s covers %q, want %q", tc.approval, tc.domain, got, tc.want)
 		}
+	}
+}
+
+// What a lasting approval without a word of its own covers is what is told to
+// clients, and what is granted.
+func TestApprovalGrantsWhatWasAsked(t *testing.T) {
+	for _, asked := range []string{
+		`{"kind":"custom-tool","toolName":"t"}`, `{"kind":"mcp","serverName":"s","toolName":"t"}`, `{"kind":"read"}`,
+		`{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"ls"}]}`, `{"kind":"write"}`, `{"kind":"memory"}`,
+	} {
+		raw := json.RawMessage(asked)
+		if (Rules{Granted: Grants(Approval(raw), "", raw)}).Asks(raw) {
+			t.Errorf("%s asks again after %s", asked, Approval(raw))
+		}
+	}
+	if Approval(json.RawMessage(`{"kind":"url","url":"https://example.org"}`)) != nil {
+		t.Error("a URL is approved by its domain")
 	}
 }

@@ -25,11 +25,27 @@ func (s *Session) start(e turn.Effect) {
 			out := tool.Run(ctx, e.Tool, e.Call, s.cfg.Redact)
 			s.box.post(item{body: turn.ToolDone{Fence: e.Fence, Outcome: out}})
 		})
+	case *turn.PreparePermission:
+		s.running.Go(func() {
+			p, err := preparePermission(ctx, e)
+			s.box.post(item{body: turn.PermissionPrepared{Fence: e.Fence, Permission: p, Forced: e.Forced, Err: err}})
+		})
 	case *turn.CallHook:
 		s.running.Go(func() { s.callHook(ctx, e) })
 	case *turn.AskPermission:
 		s.ask(ctx, e)
 	}
+}
+
+// preparePermission finds out what has to be asked. A tool that panics over it is
+// not run.
+func preparePermission(ctx context.Context, e *turn.PreparePermission) (p tool.Permission, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the tool %s could not say what it would do: %v", e.Tool.Name, v)
+		}
+	}()
+	return e.Tool.Permission(ctx, e.Call)
 }
 
 // ask puts a question to the newest client in this process that answers.

@@ -88,20 +88,65 @@ func (m *machine) beginCalls(calls []examined) {
 }
 
 // permit runs a call, once it is allowed to. A hook may have decided: "allow"
-// asks nobody, "ask" asks whatever the rules say.
+// asks nobody, "ask" asks whatever the rules say. What there is to ask about may
+// have to be found out first, by looking at files.
 func (m *machine) permit(id, hook string) {
 	c := m.find(id)
-	offer, _ := m.s.Live.Offers.Lookup(c.Name)
-	rules := policy.Rules{ApproveAll: m.s.Live.Settings.ApproveAll, Tools: m.s.Approved}
-	skip := offer.Compiled != nil && offer.SkipPermission
+	offer, known := m.s.Live.Offers.Lookup(c.Name)
 	switch {
-	case hook == "allow", hook != "ask" && !rules.Asks(c.Name, skip):
+	case hook == "allow", hook != "ask" && (m.s.Live.Settings.ApproveAll || known && offer.SkipPermission):
+		m.run(id)
+	case known && offer.Permission != nil:
+		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
+		m.start(&PreparePermission{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c), Forced: hook == "ask"})
+	default:
+		m.question(id, m.customRequest(c), nil, hook == "ask")
+	}
+}
+
+// permissionPrepared goes on with a call once it is known what to ask.
+func (m *machine) permissionPrepared(in PermissionPrepared) {
+	id := in.Fence.Call
+	if !slices.Contains(m.s.Live.Running, id) || in.Fence.Turn != m.s.Live.Turn {
+		return
+	}
+	m.unrun(id)
+	switch {
+	case in.Err != nil:
+		m.finish(id, m.settled(id, tool.Result{Text: in.Err.Error(), Type: tool.Failure}))
+	case in.Permission.None && !in.Forced:
+		m.run(id)
+	default:
+		m.question(id, withCall(in.Permission.Request, id), withCall(in.Permission.Prompt, id), in.Forced)
+	}
+	m.settle()
+}
+
+// question puts the question about a call, unless an approval covers it.
+func (m *machine) question(id string, request, prompt json.RawMessage, forced bool) {
+	rules := policy.Rules{Granted: m.s.Approved}
+	switch {
+	case !forced && !rules.Asks(request):
 		m.run(id)
 	case !m.answersPermission():
 		m.refused(id, policy.NotAvailable())
 	default:
-		m.askPermission(id)
+		m.askPermission(id, request, prompt)
 	}
+}
+
+// withCall adds the call's id to a question.
+func withCall(question json.RawMessage, id string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(question, &fields) != nil || fields == nil {
+		return question
+	}
+	fields["toolCallId"], _ = json.Marshal(id)
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return question
+	}
+	return raw
 }
 
 func (m *machine) find(id string) *Call {
@@ -113,10 +158,13 @@ func (m *machine) find(id string) *Call {
 	return nil
 }
 
-// askPermission puts the question to every client; the first valid answer counts.
-func (m *machine) askPermission(id string) {
+// askPermission puts a question to every client; the first valid answer counts.
+func (m *machine) askPermission(id string, request, prompt json.RawMessage) {
+	if len(prompt) == 0 {
+		prompt = request
+	}
 	c := m.find(id)
-	p := m.question(m.in.NewID(), c)
+	p := event.PermissionRequested{RequestID: m.in.NewID(), PermissionRequest: request, PromptRequest: prompt, AgentMode: m.s.Mode}
 	m.emit(p)
 	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.Name, Call: id, Arguments: c.Args})
 }
@@ -124,11 +172,12 @@ func (m *machine) askPermission(id string) {
 // reask puts a question that stands in the log to a client in this process, which
 // has not read it there.
 func (m *machine) reask(c Call) {
-	m.start(&AskPermission{RequestID: c.Permission, Request: m.question(c.Permission, &c), Tool: c.Name, Call: c.ID, Arguments: c.Args})
+	p := event.PermissionRequested{RequestID: c.Permission, PermissionRequest: c.Ask, PromptRequest: c.Ask, AgentMode: m.s.Mode}
+	m.start(&AskPermission{RequestID: c.Permission, Request: p, Tool: c.Name, Call: c.ID, Arguments: c.Args})
 }
 
-// question is a permission question as clients read it.
-func (m *machine) question(request string, c *Call) event.PermissionRequested {
+// customRequest is the question about a call of a host's tool.
+func (m *machine) customRequest(c *Call) json.RawMessage {
 	type custom struct {
 		Kind        string          `json:"kind"`
 		ToolCallID  string          `json:"toolCallId"`
@@ -144,7 +193,7 @@ func (m *machine) question(request string, c *Call) event.PermissionRequested {
 	if err != nil {
 		m.err = err
 	}
-	return event.PermissionRequested{RequestID: request, PermissionRequest: raw, PromptRequest: raw, AgentMode: m.s.Mode}
+	return raw
 }
 
 // permissionAnswer takes a decision. Late, repeated and unknown ids change
@@ -170,7 +219,7 @@ func (m *machine) decide(id string, d policy.Decision) {
 	c := m.find(id)
 	approval := d.Approval
 	if d.Lasting && len(approval) == 0 {
-		approval, _ = json.Marshal(map[string]string{"kind": "custom-tool", "toolName": c.Name})
+		approval = policy.Approval(c.Ask)
 	}
 	m.emit(event.PermissionCompleted{RequestID: c.Permission, ToolCallID: id, Result: event.PermissionResult{
 		Kind: d.Kind, Feedback: d.Feedback, Approval: approval,

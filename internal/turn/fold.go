@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -179,7 +180,7 @@ func (d *Durable) foldAsked(p event.PermissionRequested) {
 		ToolCallID string `json:"toolCallId"`
 	}
 	if unmarshal(p.PermissionRequest, &r) == nil {
-		d.call(r.ToolCallID, func(c *Call) { c.Permission = p.RequestID })
+		d.call(r.ToolCallID, func(c *Call) { c.Permission, c.Ask = p.RequestID, p.PermissionRequest })
 	}
 }
 
@@ -190,14 +191,16 @@ func (d *Durable) foldDecided(p event.PermissionCompleted) {
 		granted = true
 	case "approved-for-session", "approved-for-location":
 		granted = true
-		name := ""
+		var asked json.RawMessage
 		for _, c := range d.Loop.Calls {
 			if c.Permission == p.RequestID {
-				name = c.Name
+				asked = c.Ask
 			}
 		}
-		if t := policy.ApprovedTool(p.Result.Approval, name); t != "" && !slices.Contains(d.Approved, t) {
-			d.Approved = append(slices.Clone(d.Approved), t)
+		for _, key := range policy.Grants(p.Result.Approval, "", asked) {
+			if !slices.Contains(d.Approved, key) {
+				d.Approved = append(slices.Clone(d.Approved), key)
+			}
 		}
 	}
 	for _, c := range d.Loop.Calls {

@@ -24,25 +24,26 @@ type Kind string
 
 // The kinds of input.
 const (
-	KindBegin            Kind = "begin"
-	KindResume           Kind = "resume"
-	KindAttach           Kind = "attach"
-	KindDetach           Kind = "detach"
-	KindConfigure        Kind = "configure"
-	KindSend             Kind = "send"
-	KindClear            Kind = "clear"
-	KindAbort            Kind = "abort"
-	KindModelChunk       Kind = "model_chunk"
-	KindModelRetry       Kind = "model_retry"
-	KindModelDone        Kind = "model_done"
-	KindModelFailed      Kind = "model_failed"
-	KindToolDone         Kind = "tool_done"
-	KindToolAnswer       Kind = "tool_answer"
-	KindPermissionAnswer Kind = "permission_answer"
-	KindNote             Kind = "note"
-	KindStoreFailed      Kind = "store_failed"
-	KindClose            Kind = "close"
-	KindSuspend          Kind = "suspend"
+	KindBegin              Kind = "begin"
+	KindResume             Kind = "resume"
+	KindAttach             Kind = "attach"
+	KindDetach             Kind = "detach"
+	KindConfigure          Kind = "configure"
+	KindSend               Kind = "send"
+	KindClear              Kind = "clear"
+	KindAbort              Kind = "abort"
+	KindModelChunk         Kind = "model_chunk"
+	KindModelRetry         Kind = "model_retry"
+	KindModelDone          Kind = "model_done"
+	KindModelFailed        Kind = "model_failed"
+	KindToolDone           Kind = "tool_done"
+	KindToolAnswer         Kind = "tool_answer"
+	KindPermissionAnswer   Kind = "permission_answer"
+	KindPermissionPrepared Kind = "permission_prepared"
+	KindNote               Kind = "note"
+	KindStoreFailed        Kind = "store_failed"
+	KindClose              Kind = "close"
+	KindSuspend            Kind = "suspend"
 )
 
 // Begin starts a new session.
@@ -152,6 +153,14 @@ type ToolAnswer struct {
 	Redact    func(string) string // takes secrets out of a detail; nil leaves it
 }
 
+// PermissionPrepared says what has to be asked about a call.
+type PermissionPrepared struct {
+	Fence      Fence
+	Permission tool.Permission
+	Forced     bool
+	Err        error // why the call cannot run; the model reads it
+}
+
 // PermissionAnswer is a decision on an open question. Result: whether it counted.
 type PermissionAnswer struct {
 	RequestID string
@@ -171,25 +180,26 @@ type Close struct {
 	Reason      string // "" is routine
 }
 
-func (Begin) kind() Kind            { return KindBegin }
-func (Resume) kind() Kind           { return KindResume }
-func (Attach) kind() Kind           { return KindAttach }
-func (Detach) kind() Kind           { return KindDetach }
-func (Configure) kind() Kind        { return KindConfigure }
-func (Send) kind() Kind             { return KindSend }
-func (Clear) kind() Kind            { return KindClear }
-func (Abort) kind() Kind            { return KindAbort }
-func (ModelChunk) kind() Kind       { return KindModelChunk }
-func (ModelRetry) kind() Kind       { return KindModelRetry }
-func (ModelDone) kind() Kind        { return KindModelDone }
-func (ModelFailed) kind() Kind      { return KindModelFailed }
-func (ToolDone) kind() Kind         { return KindToolDone }
-func (ToolAnswer) kind() Kind       { return KindToolAnswer }
-func (PermissionAnswer) kind() Kind { return KindPermissionAnswer }
-func (Note) kind() Kind             { return KindNote }
-func (StoreFailed) kind() Kind      { return KindStoreFailed }
-func (Close) kind() Kind            { return KindClose }
-func (Suspend) kind() Kind          { return KindSuspend }
+func (Begin) kind() Kind              { return KindBegin }
+func (Resume) kind() Kind             { return KindResume }
+func (Attach) kind() Kind             { return KindAttach }
+func (Detach) kind() Kind             { return KindDetach }
+func (Configure) kind() Kind          { return KindConfigure }
+func (Send) kind() Kind               { return KindSend }
+func (Clear) kind() Kind              { return KindClear }
+func (Abort) kind() Kind              { return KindAbort }
+func (ModelChunk) kind() Kind         { return KindModelChunk }
+func (ModelRetry) kind() Kind         { return KindModelRetry }
+func (ModelDone) kind() Kind          { return KindModelDone }
+func (ModelFailed) kind() Kind        { return KindModelFailed }
+func (ToolDone) kind() Kind           { return KindToolDone }
+func (ToolAnswer) kind() Kind         { return KindToolAnswer }
+func (PermissionAnswer) kind() Kind   { return KindPermissionAnswer }
+func (PermissionPrepared) kind() Kind { return KindPermissionPrepared }
+func (Note) kind() Kind               { return KindNote }
+func (StoreFailed) kind() Kind        { return KindStoreFailed }
+func (Close) kind() Kind              { return KindClose }
+func (Suspend) kind() Kind            { return KindSuspend }
 
 // Ready is what has to be done, in the order of the fields.
 type Ready struct {
@@ -229,6 +239,15 @@ type StartTool struct {
 	Fence Fence
 	Tool  *tool.Compiled
 	Call  tool.Call
+}
+
+// PreparePermission finds out what has to be asked about a call, and posts
+// PermissionPrepared.
+type PreparePermission struct {
+	Fence  Fence
+	Tool   *tool.Compiled
+	Call   tool.Call
+	Forced bool // a hook wants somebody to be asked
 }
 
 // AskPermission puts a question to a client that lives in this process; clients

@@ -36,7 +36,7 @@ type Durable struct {
 	Queue    []event.Queued // to have a turn each, in order
 	Loop     Loop
 
-	Approved []string // tools approved for the session
+	Approved []string // what lasting approvals of the session cover
 	Usage    map[string]event.ModelMetric
 	APIMs    int64
 }
@@ -66,9 +66,10 @@ type Call struct {
 	Terminal bool
 	Orphan   bool // a clear was made while it was open
 
-	Permission string // id of its open permission question
-	External   string // id of its open request to a host
-	Granted    bool   // its permission question was answered with yes
+	Permission string          // id of its open permission question
+	Ask        json.RawMessage // what was asked
+	External   string          // id of its open request to a host
+	Granted    bool            // its permission question was answered with yes
 }
 
 // open reports whether the loop waits for the call.

@@ -69,6 +69,8 @@ func (m *machine) step(body Body) error {
 		m.toolDone(in)
 	case ToolAnswer:
 		m.toolAnswer(in)
+	case PermissionPrepared:
+		m.permissionPrepared(in)
 	case PermissionAnswer:
 		m.permissionAnswer(in)
 	case Note:

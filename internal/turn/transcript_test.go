@@ -68,6 +68,7 @@ type player struct {
 	*world
 	b      strings.Builder
 	fields []string // of the command, still to be read
+	forced bool     // of the newest permission prepared
 }
 
 func play(t *testing.T, commands string) string {
@@ -170,6 +171,9 @@ func (p *player) show(r *Ready) {
 			fmt.Fprintf(&p.b, "→ run %s %s %s\n", e.Call.ID, e.Tool.Name, e.Call.Arguments)
 		case *CallHook:
 			fmt.Fprintf(&p.b, "→ hook %s%s\n", e.Kind, hookInput(e.Input))
+		case *PreparePermission:
+			fmt.Fprintf(&p.b, "→ prepare %s %s\n", e.Call.ID, e.Tool.Name)
+			p.forced = e.Forced
 		case *AskPermission:
 			fmt.Fprintf(&p.b, "→ ask %s %s\n", e.Call, e.Tool)
 		}
@@ -349,6 +353,8 @@ func (p *player) command(name string) {
 		}
 		p.kill(n)
 		fmt.Fprintf(&p.b, "(%s)\n", p.s.Phase())
+	case "prepared":
+		p.prepared()
 	case "hook":
 		p.hook(p.word())
 	case "note":
@@ -367,6 +373,20 @@ func (p *player) command(name string) {
 	default:
 		p.t.Fatalf("unknown command %q", name)
 	}
+}
+
+// prepared says what there is to ask about a call: a JSON object, none, or fail.
+func (p *player) prepared() {
+	in := PermissionPrepared{Fence: p.fences[p.word()], Forced: p.forced}
+	switch answer := p.word(); answer {
+	case "none":
+		in.Permission.None = true
+	case "fail":
+		in.Err = errors.New(p.word())
+	default:
+		in.Permission.Request = json.RawMessage(answer)
+	}
+	p.do(in)
 }
 
 // hook answers the oldest hook that was asked, or the newest: a JSON object,

@@ -108,6 +108,10 @@ func outcome(s *State, r *Ready, err error) string {
 		b.WriteString("\n" + string(e.Line))
 	}
 	for _, e := range r.Start {
+		if t, ok := e.(*PreparePermission); ok {
+			fmt.Fprintf(&b, "\nprepare %+v %+v %v", t.Fence, t.Call, t.Forced)
+			continue
+		}
 		if t, ok := e.(*StartTool); ok {
 			fmt.Fprintf(&b, "\nstart %+v %+v", t.Fence, t.Call)
 			continue
@@ -261,6 +265,8 @@ func (w *world) take(r *Ready) {
 			}
 		case *StartTool:
 			w.fences[e.Call.ID] = e.Fence
+		case *PreparePermission:
+			w.fences[e.Call.ID] = e.Fence
 		case *CallHook:
 			w.hooks = append(w.hooks, e.ID)
 		}
@@ -369,11 +375,14 @@ func registry(t tester, list string) *tool.Registry {
 	}
 	var tools []tool.Tool
 	for _, name := range strings.Split(list, ",") {
-		def := tool.Tool{Name: strings.TrimRight(name, "!*~"), Parameters: json.RawMessage(testSchema)}
+		def := tool.Tool{Name: strings.TrimRight(name, "!*~?"), Parameters: json.RawMessage(testSchema)}
 		def.IsTerminal = strings.Contains(name, "!")
 		def.SkipPermission = strings.Contains(name, "~")
 		if strings.Contains(name, "*") {
 			def.Handler = func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+		}
+		if strings.Contains(name, "?") {
+			def.Permission = func(context.Context, tool.Call) (tool.Permission, error) { return tool.Permission{}, nil }
 		}
 		tools = append(tools, def)
 	}
