@@ -119,7 +119,7 @@ func TestCheckpoint(t *testing.T) {
 // this process, with what it was about.
 func TestQuestionAfterRestart(t *testing.T) {
 	asked := make(chan Question, 1)
-	r := newRig(t, rigConfig{ask: true, tools: []tool.Tool{{Name: "a"}}}, calls("c1:a"), text("ok"))
+	r := newRig(t, rigConfig{ask: true, tools: []tool.Tool{{Name: "a", Description: "what it does"}}}, calls("c1:a"), text("ok"))
 	r.send("go")
 	r.until(event.TypePermissionRequested)
 	r.do(turn.Suspend{}, nil)
