@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,10 @@ func withVersions(langs []*Language, which string) ([]*Language, error) {
 
 // at returns the language with another version of its SDK. Its files are laid
 // out in the cache: those of the language, and over them those of the version.
+// What its lang.yaml does not name stays as it is in the language's.
 func (l *Language) at(version string) (*Language, error) {
 	older := *l
+	older.Lacks, older.Unseen = maps.Clone(l.Lacks), maps.Clone(l.Unseen)
 	older.Key += "-" + version
 	older.Name += " " + version
 	older.Dir = filepath.Join(l.Cache, "sdk", older.Key)
