@@ -77,10 +77,11 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"cmd", 7},
-	{"conformance", 7},
-	{"internal/cli", 6},
-	{"server", 6},
+	{"cmd", 8},
+	{"conformance", 8},
+	{"internal/cli", 7},
+	{"server", 7},
+	{"remote", 6},
 	{".", 5},
 	{"internal/session", 4},
 	{"internal/turn", 3},
@@ -91,8 +92,8 @@ var layers = []struct {
 	{"eventlog", 1},
 	{"event", 0},
 	{"internal/jsonrpc2", 0},
-	{"internal/archtest", 8},
-	{"internal/testkit", 8},
+	{"internal/archtest", 9},
+	{"internal/testkit", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {
