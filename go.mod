@@ -3,6 +3,7 @@ module github.com/transom-run/transom
 go 1.26.0
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/github/copilot-sdk/go v1.0.14
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3
@@ -12,6 +13,7 @@ require (
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/sys v0.50.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 )
 

@@ -101,8 +101,8 @@ type SessionInfo struct {
 	URL      string `json:"url,omitempty"`
 }
 
-// EphemeralNote is an information, warning or error that is not persisted: what
-// session.log sends with ephemeral set.
+// EphemeralNote is an event that is persisted otherwise, and this time only shown:
+// a remark that session.log sends with ephemeral set, a question put again.
 type EphemeralNote struct{ Payload }
 
 // MarshalJSON encodes the note as the payload it wraps.

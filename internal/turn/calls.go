@@ -169,10 +169,11 @@ func (m *machine) askPermission(id string, request, prompt json.RawMessage) {
 	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.Name, Call: id, Arguments: c.Args})
 }
 
-// reask puts a question that stands in the log to a client in this process, which
-// has not read it there.
+// reask puts a question that stands in the log again, under its old id: to clients
+// that attach as the SDKs document it, and to one in this process.
 func (m *machine) reask(c Call) {
 	p := event.PermissionRequested{RequestID: c.Permission, PermissionRequest: c.Ask, PromptRequest: c.Ask, AgentMode: m.s.Mode}
+	m.emit(event.EphemeralNote{Payload: p})
 	m.start(&AskPermission{RequestID: c.Permission, Request: p, Tool: c.Name, Call: c.ID, Arguments: c.Args})
 }
 
@@ -347,7 +348,7 @@ func (m *machine) fit(o tool.Outcome) tool.Outcome {
 	name := filepath.Join("temp", tool.OutputFileName(m.in.At, m.in.NewID()))
 	m.ready.Files = append(m.ready.Files, File{Name: name, Text: o.ModelText})
 	path := ""
-	if l.CanReadFile && l.FilesDir != "" {
+	if view, ok := m.s.Live.Offers.Lookup("view"); ok && view.Source == tool.BuiltIn && l.FilesDir != "" {
 		path = filepath.Join(l.FilesDir, name)
 	}
 	return o.WithText(tool.OversizedNotice(o.ModelText, path))

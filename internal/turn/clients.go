@@ -93,14 +93,18 @@ type Filter struct {
 	Patterns []string
 }
 
-// Matches reports whether the filter names a host's tool.
-func (f Filter) Matches(name string) bool {
+// Matches reports whether the filter names a tool of a source. A bare name means
+// a tool of any source.
+func (f Filter) Matches(source tool.Source, name string) bool {
+	if source == "" {
+		source = tool.Custom
+	}
 	for _, p := range f.Patterns {
-		source, rest, ok := strings.Cut(p, ":")
+		of, rest, ok := strings.Cut(p, ":")
 		if !ok {
-			source, rest = "custom", p
+			of, rest = string(source), p
 		}
-		if source != "custom" {
+		if of != string(source) {
 			continue
 		}
 		if rest == name {
@@ -113,18 +117,15 @@ func (f Filter) Matches(name string) bool {
 	return false
 }
 
-// offers computes what the model is offered: the tools of all clients, in the
-// order in which they were declared; where two declare one name, the newest
-// declaration counts.
+// offers computes what the model is offered: the built-in tools, then the tools of
+// all clients in the order in which they were declared. Where two declare one
+// name, the newest declaration counts, and a client's goes before a built-in one.
 func offers(clients []Client, s Settings) *Offers {
 	o := &Offers{byName: map[string]int{}}
-	for _, c := range clients {
-		if c.Tools == nil {
-			continue
-		}
+	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
 		for _, t := range c.Tools.All() {
 			name := t.Name
-			if s.Available.Set && !s.Available.Matches(name) || s.Excluded.Matches(name) {
+			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) {
 				continue
 			}
 			if i, ok := o.byName[name]; ok {

@@ -138,7 +138,7 @@ func TestFilter(t *testing.T) {
 		"view": true, "custom:view": true, "custom:*": true, "custom:vi*": true, "*": true, "VIEW": false,
 		"builtin:view": false, "mcp:*": false, "": false, "custom:[": false,
 	} {
-		if got := (Filter{Set: true, Patterns: []string{pattern}}).Matches("view"); got != want {
+		if got := (Filter{Set: true, Patterns: []string{pattern}}).Matches(tool.Custom, "view"); got != want {
 			t.Errorf("%q matches view: %v", pattern, got)
 		}
 	}

@@ -110,17 +110,17 @@ type Live struct {
 
 // Settings is what hosts configure.
 type Settings struct {
-	Streaming   bool
-	System      string // the system message; "" is none
-	TokenLimit  int    // of the window
-	ApproveAll  bool
-	CanReadFile bool   // the model has a tool that reads files
-	FilesDir    string // where results too large for the window are kept
-	Remote      bool   // the session lives on another server
-	Transcript  string // where the log can be read, for hooks; "" is nowhere
-	Version     string
-	Available   Filter // tools that may be offered; the zero Filter is all
-	Excluded    Filter // tools that may not be
+	Streaming  bool
+	System     string // the system message; "" is none
+	TokenLimit int    // of the window
+	ApproveAll bool
+	BuiltIns   *tool.Registry // Transom's own tools; nil is none
+	FilesDir   string         // where results too large for the window are kept
+	Remote     bool           // the session lives on another server
+	Transcript string         // where the log can be read, for hooks; "" is nowhere
+	Version    string
+	Available  Filter // tools that may be offered; the zero Filter is all
+	Excluded   Filter // tools that may not be
 }
 
 // ModelCall is a request under way.

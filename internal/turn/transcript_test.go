@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -273,6 +274,10 @@ func (p *player) event(e *event.Event) string {
 		return "mode " + d.NewMode
 	case event.Abort:
 		return "abort " + d.Reason
+	case event.EphemeralNote:
+		if q, ok := d.Payload.(event.PermissionRequested); ok {
+			return "again permission? " + p.named(p.asked, q.RequestID)
+		}
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
@@ -300,7 +305,19 @@ func settings(o map[string]string) Settings {
 	_, remote := o["remote"]
 	_, stream := o["stream"]
 	_, reads := o["reads"]
-	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, CanReadFile: reads, FilesDir: "/files"}
+	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), FilesDir: "/files"}
+}
+
+// builtIns are tools of this process that the model has where it can read files.
+func builtIns(reads bool) *tool.Registry {
+	if !reads {
+		return nil
+	}
+	r, err := tool.NewRegistry([]tool.Tool{{Name: "view", Source: tool.BuiltIn, Handler: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }}})
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // commands are the inputs by their names in transcripts.
