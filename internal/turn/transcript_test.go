@@ -255,6 +255,9 @@ func (p *player) event(e *event.Event) string {
 		if n, ok := d.Payload.(event.SessionError); ok {
 			return fmt.Sprintf("ephemeral error %s %q", n.ErrorType, n.Message)
 		}
+		if q, ok := d.Payload.(event.PermissionRequested); ok {
+			return "again permission? " + p.named(p.asked, q.RequestID)
+		}
 	case event.SessionWarning:
 		return fmt.Sprintf("warning %s %q", d.WarningType, d.Message)
 	case event.SessionResume:
@@ -274,10 +277,6 @@ func (p *player) event(e *event.Event) string {
 		return "mode " + d.NewMode
 	case event.Abort:
 		return "abort " + d.Reason
-	case event.EphemeralNote:
-		if q, ok := d.Payload.(event.PermissionRequested); ok {
-			return "again permission? " + p.named(p.asked, q.RequestID)
-		}
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
