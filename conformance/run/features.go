@@ -14,12 +14,13 @@ type leftOut struct {
 
 // extras are the features that are not simply a step or a way of connecting.
 var extras = []string{
-	"terminal",          // declaring a tool terminal
-	"continue",          // resuming with pending work
-	"decisions",         // permission decisions as protocol 3 names them
-	"feedback",          // rejecting with a reason
-	"permission throws", // a permission handler that fails
-	"streaming",         // a session that streams
+	"terminal",           // declaring a tool terminal
+	"continue",           // resuming with pending work
+	"decisions",          // permission decisions as protocol 3 names them
+	"feedback",           // rejecting with a reason
+	"permission throws",  // a permission handler that fails
+	"streaming",          // a session that streams
+	"send while waiting", // sending from a handler while the host waits for idle
 }
 
 // features is the closed list of what an SDK may lack: any step, any way of
@@ -44,6 +45,9 @@ func (s *Suite) needs(c *Case) map[string]bool {
 			need["continue"] = need["continue"] || step.Continue
 		}
 	}
+	for _, list := range c.Handlers {
+		need["send while waiting"] = need["send while waiting"] || (contains(list, "send") && contains(c.Host, "send_and_wait"))
+	}
 	for _, list := range c.Permissions {
 		for _, step := range list {
 			need["decisions"] = need["decisions"] || step.Do == "decide"
@@ -59,6 +63,10 @@ func (s *Suite) needs(c *Case) map[string]bool {
 		}
 	}
 	return need
+}
+
+func contains(list []Step, do string) bool {
+	return slices.ContainsFunc(list, func(s Step) bool { return s.Do == do })
 }
 
 func (s *Suite) isTerminal(tool string) bool {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -65,8 +64,16 @@ func (l *Language) at(version string) (*Language, error) {
 	return &older, nil
 }
 
-// builtFolders are made by the languages' own tools and stay where they are.
-var builtFolders = []string{"older", "node_modules", "target", "bin", "obj", "__pycache__", "build", "dist"}
+// ours tells the folders of a language's sources from those that its tools make.
+func ours(folder string) bool {
+	switch folder {
+	case ".cargo": // settings
+		return true
+	case "older", "node_modules", "target", "bin", "obj", "__pycache__", "build", "dist":
+		return false
+	}
+	return !strings.HasPrefix(folder, ".")
+}
 
 // layOut copies the files of some folders into one, a later folder's over an
 // earlier one's. What is there already and equal is left alone, so that a setup
@@ -79,7 +86,7 @@ func layOut(to string, folders ...string) error {
 				return err
 			}
 			if entry.IsDir() {
-				if strings.HasPrefix(entry.Name(), ".") || slices.Contains(builtFolders, entry.Name()) {
+				if !ours(entry.Name()) {
 					return fs.SkipDir
 				}
 				return nil

@@ -166,12 +166,10 @@ impl Player {
             .unwrap()
             .insert(step.client.clone(), seat.clone());
         let session = if step.name == "create" {
-            seat.start(seat.client.prepare_session(self.create(step)?)?)
-                .await?
+            seat.create(self.create(step)?).await?
         } else {
             loop {
-                let prepared = seat.client.prepare_resume_session(self.resume(step)?)?;
-                match seat.start(prepared).await {
+                match seat.resume(self.resume(step)?).await {
                     // A runtime that was just killed may still hold the session
                     // for a moment.
                     Err(fault) if fault.to_string().contains("busy in process") => continue,

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use github_copilot_sdk::session::{PreparedSession, Session};
 use github_copilot_sdk::subscription::RecvErrorKind;
-use github_copilot_sdk::{Client, Error, SessionEvent};
+use github_copilot_sdk::{
+    Client, Error, EventSubscription, ResumeSessionConfig, SessionConfig, SessionEvent,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,25 +28,20 @@ impl Seat {
         }
     }
 
-    /// Starts a session and listens to it from its very first event.
-    pub async fn start(&self, prepared: PreparedSession) -> Result<Arc<Session>, Error> {
-        let mut told = prepared.subscribe();
-        let events = self.events.clone();
-        let listen = async move {
-            loop {
-                match told.recv().await {
-                    Ok(event) => {
-                        eprintln!("  {}", event.event_type);
-                        events.send_modify(|all| all.push(event));
-                    }
-                    Err(end) => match end.kind() {
-                        RecvErrorKind::Closed => return,
-                        _ => panic!("this host was too slow: {end}"),
-                    },
-                }
-            }
-        };
-        *self.listener.lock().unwrap() = Some(tokio::spawn(listen));
+    /// Makes a session and listens to it from its very first event.
+    pub async fn create(&self, config: SessionConfig) -> Result<Arc<Session>, Error> {
+        self.start(self.client.prepare_session(config)?).await
+    }
+
+    /// The same with a session that there is already.
+    pub async fn resume(&self, config: ResumeSessionConfig) -> Result<Arc<Session>, Error> {
+        self.start(self.client.prepare_resume_session(config)?)
+            .await
+    }
+
+    async fn start(&self, prepared: PreparedSession) -> Result<Arc<Session>, Error> {
+        let listener = tokio::spawn(listen(prepared.subscribe(), self.events.clone()));
+        *self.listener.lock().unwrap() = Some(listener);
         let session = Arc::new(prepared.start().await?);
         *self.session.lock().unwrap() = Some(session.clone());
         Ok(session)
@@ -78,5 +75,21 @@ impl Seat {
             listener.await?;
         }
         Ok(serde_json::to_value(self.events())?)
+    }
+}
+
+/// Keeps what a session tells, until it ends.
+async fn listen(mut told: EventSubscription, events: watch::Sender<Vec<SessionEvent>>) {
+    loop {
+        match told.recv().await {
+            Ok(event) => {
+                eprintln!("  {}", event.event_type);
+                events.send_modify(|all| all.push(event));
+            }
+            Err(end) => match end.kind() {
+                RecvErrorKind::Closed => return,
+                _ => panic!("this host was too slow: {end}"),
+            },
+        }
     }
 }
