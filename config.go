@@ -35,6 +35,8 @@ type Config struct {
 	// Retry decides about further attempts at a model call; the zero policy is
 	// the documented one.
 	Retry model.RetryPolicy
+	// BuiltIns makes Transom's own tools for a session; nil: there are none.
+	BuiltIns func(BuiltInContext) (BuiltIns, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
 	// Logger gets what no client is told; nil is silence.
@@ -78,6 +80,10 @@ type SessionConfig struct {
 	RequestPermission bool
 	// OnHook answers this host's hooks; nil: it has none.
 	OnHook HookHandler
+	// OnRequest answers the requests of the protocol that Answers names, such as
+	// "userInput.request".
+	OnRequest RequestHandler
+	Answers   []string
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -107,6 +113,8 @@ type ResumeConfig struct {
 	OnPermission      PermissionHandler
 	RequestPermission bool
 	OnHook            HookHandler
+	OnRequest         RequestHandler
+	Answers           []string
 	// ContinuePendingWork takes up what was under way when the session was last
 	// left: open tool calls and questions, a seeded turn, the queue. Without it
 	// open calls are closed as interrupted and messages wait.

@@ -47,7 +47,10 @@ type slot struct {
 // loaded is a session in this process.
 type loaded struct {
 	*session.Session
-	models *models
+	models     *models
+	own        BuiltIns // nil: none
+	ownErr     error    // why there are none
+	requesters sync.Map // client id → requester
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -148,6 +151,15 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
+	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
+		err = clash(settings.BuiltIns, cfg.Tools, settings)
+	}
+	if err != nil {
+		sess.Post(turn.Close{}, nil, nil)
+		<-sess.Done()
+		r.free(cfg.ID, sl, nil)
+		return nil, wrap(op, cfg.ID, err)
+	}
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
@@ -174,6 +186,7 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 	if err != nil {
 		return nil, wrap(op, id, err)
 	}
+	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	for {
 		sl, mine, err := r.find(ctx, op, id)
 		if err != nil {
@@ -306,9 +319,10 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}
+	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Cleanup: s.cleanup,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

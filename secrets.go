@@ -58,6 +58,13 @@ func (s *secrets) provider(p *ProviderConfig) {
 	}
 }
 
+// list returns the secrets.
+func (s *secrets) list() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.values)
+}
+
 // redact takes the secrets out of a text.
 func (s *secrets) redact(text string) string {
 	s.mu.RLock()

@@ -27,6 +27,7 @@ type Session struct {
 	client turn.Client
 	asker  PermissionHandler
 	hooker HookHandler
+	asked  requester
 	events *Events
 	others bool // another process had the session when it was loaded
 
@@ -54,6 +55,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
+	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	system, err := cfg.SystemMessage.compose()
 	if err != nil {
 		return nil, turn.Settings{}, err
@@ -78,6 +80,9 @@ func (h *Session) load(s *loaded) {
 	h.sess, h.id = s, s.ID()
 	if h.asker != nil {
 		s.SetAsker(h.client.ID, h.answer)
+	}
+	if h.asked.handle != nil {
+		s.requesters.Store(h.client.ID, h.asked)
 	}
 	if h.hooker != nil {
 		s.SetHooker(h.client.ID, session.Hooker(h.hooker))
@@ -169,7 +174,12 @@ func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Setting
 		out.System = system
 	}
 	out.TokenLimit = s.models.window()
-	return out, nil
+	own, err := s.offered(cfg.Answers)
+	if err != nil {
+		return out, err
+	}
+	out.BuiltIns = own
+	return out, clash(own, cfg.Tools, out)
 }
 
 // warn tells once of settings that are not served.
@@ -334,6 +344,9 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	}
 	if cfg.OnHook != nil {
 		h.hooker = cfg.OnHook
+	}
+	if cfg.OnRequest != nil {
+		h.asked = requester{cfg.Answers, cfg.OnRequest}
 	}
 	h.client.Permission = h.asker != nil || cfg.RequestPermission
 	h.client.Hooks = h.hooker != nil

@@ -38,6 +38,9 @@ type Config struct {
 	// MaxLag is how many bytes of events a subscriber may be behind before it
 	// reads the log instead; 0 is 4 MiB.
 	MaxLag int64
+	// Cleanup ends what belongs to the session, once its effects have ended; nil:
+	// there is nothing.
+	Cleanup func() error
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
@@ -194,6 +197,11 @@ func (s *Session) finish() {
 	}
 	s.cancel()
 	s.running.Wait()
+	if s.cfg.Cleanup != nil {
+		if err := s.cfg.Cleanup(); err != nil {
+			s.cfg.Logger.Warn("end what the session started", "session", s.cfg.ID, "error", err)
+		}
+	}
 	s.checkpoint()
 	s.feed.end(func() {
 		if err := s.cfg.Log.Close(); err != nil {

@@ -1,0 +1,125 @@
+package transom
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/tool"
+)
+
+// BuiltIns are Transom's own tools, for one session.
+type BuiltIns interface {
+	// Tools lists the tools, always in the same order.
+	Tools() []tool.Tool
+	// Close ends what the tools started.
+	Close() error
+}
+
+// BuiltInContext is what built-in tools may use of their session.
+type BuiltInContext struct {
+	SessionID string
+	// Dir is the session's working directory; it may change.
+	Dir func() string
+	// Files is the directory that belongs to the session; "" is none.
+	Files string
+	// Secrets are values that must not reach a child process.
+	Secrets func() []string
+	// Ask puts a request of the protocol to a host that answers it, such as
+	// "userInput.request"; without one it is a PeerGone error.
+	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
+}
+
+// RequestHandler answers requests of the protocol that a runtime makes of its
+// host: method is a name such as "userInput.request", params and result are its
+// objects.
+type RequestHandler func(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error)
+
+// hostTools names the built-in tools that need a host to answer a request.
+var hostTools = map[string]string{
+	"ask_user":       "userInput.request",
+	"exit_plan_mode": "exitPlanMode.request",
+}
+
+// builtIns makes the built-in tools of a session, where there are any.
+func (r *Runtime) builtIns(s *loaded, id string) {
+	if r.cfg.BuiltIns == nil {
+		return
+	}
+	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
+		SessionID: id, Files: r.store.Dir(id), Secrets: r.keys.list, Ask: s.ask,
+		Dir: func() string { return s.View().Dir },
+	})
+}
+
+// offered are the built-in tools that the attached hosts, and one that attaches
+// now, make possible.
+func (s *loaded) offered(answers []string) (*tool.Registry, error) {
+	if s.own == nil || s.ownErr != nil {
+		return nil, s.ownErr
+	}
+	tools := slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
+		method, needs := hostTools[t.Name]
+		return needs && !slices.Contains(answers, method) && !s.answered(method)
+	})
+	return tool.NewRegistry(tools)
+}
+
+// requester answers requests for one client.
+type requester struct {
+	answers []string
+	handle  RequestHandler
+}
+
+// answered reports whether an attached client answers a method.
+func (s *loaded) answered(method string) bool { return s.requester(method) != nil }
+
+// requester finds the newest attached client that answers a method.
+func (s *loaded) requester(method string) RequestHandler {
+	clients := s.View().Live.Clients
+	for i := len(clients) - 1; i >= 0; i-- {
+		if v, ok := s.requesters.Load(clients[i].ID); ok {
+			if r := v.(requester); slices.Contains(r.answers, method) {
+				return r.handle
+			}
+		}
+	}
+	return nil
+}
+
+// ask puts a request to a host.
+func (s *loaded) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	handle := s.requester(method)
+	if handle == nil {
+		return nil, &Error{Op: method, Kind: KindPeerGone, SessionID: s.ID(), Msg: "no client is attached that answers " + method}
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	return handle(ctx, method, raw)
+}
+
+// clash names the first of a host's tools that has the name of a built-in one
+// without saying that it means to take its place.
+func clash(own *tool.Registry, tools []tool.Tool, s turn.Settings) error {
+	for _, t := range tools {
+		b, taken := own.Lookup(t.Name)
+		if !taken || t.OverridesBuiltIn {
+			continue
+		}
+		if hidden := s.Available.Set && !s.Available.Matches(b.Source, b.Name) || s.Excluded.Matches(b.Source, b.Name); !hidden {
+			return &Error{Kind: KindInvalidParams, Msg: "the tool " + t.Name + " has the name of a built-in tool: choose another name, or set overridesBuiltInTool to take its place"}
+		}
+	}
+	return nil
+}
+
+// cleanup ends what the built-in tools started.
+func (s *loaded) cleanup() error {
+	if s.own == nil {
+		return nil
+	}
+	return s.own.Close()
+}
