@@ -139,6 +139,9 @@ type sessionParams struct {
 	RequestPermission bool          `json:"requestPermission"`
 	Hooks             bool          `json:"hooks"`
 
+	RequestUserInput    bool `json:"requestUserInput"`
+	RequestExitPlanMode bool `json:"requestExitPlanMode"`
+
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`
 
