@@ -102,7 +102,7 @@ func status(*conn, *noParams) (any, error) {
 
 // shutdown takes the sessions out of the process and says that it may end. It is
 // answered once everything is written and what the client asked before is
-// answered.
+// answered; then the client has a moment to end the process by itself.
 func shutdown(c *conn, r *jsonrpc2.Responder) {
 	r.Go(func(context.Context) (any, error) {
 		err := c.srv.closeRuntime()
@@ -110,8 +110,15 @@ func shutdown(c *conn, r *jsonrpc2.Responder) {
 			c.srv.cfg.Logger.Warn("the sessions could not all be closed in time", "error", err)
 		}
 		c.settle()
-		r.ReplyThen(nil, nil, func() { c.srv.stopOnce.Do(func() { close(c.srv.stopped) }) })
-		return nil, nil
+		r.Reply(nil, nil)
+		limit := time.NewTimer(c.srv.cfg.Linger)
+		defer limit.Stop()
+		select {
+		case <-c.rpc.Context().Done():
+		case <-limit.C:
+		}
+		c.srv.stopOnce.Do(func() { close(c.srv.stopped) })
+		return nil, nil // it is answered
 	})
 }
 

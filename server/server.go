@@ -30,6 +30,11 @@ type Config struct {
 	// CloseTimeout bounds how long runtime.shutdown waits for the sessions to be
 	// written out; 0 is 5 s.
 	CloseTimeout time.Duration
+	// Linger bounds how long the client that was answered its runtime.shutdown may
+	// stay before [Server.Stopped] says that the process may end; 0 is 2 s. The
+	// SDKs end the process that they launched themselves once they have the
+	// answer, and report a failure where it was faster.
+	Linger time.Duration
 	// MaxQueueBytes bounds what waits to be sent to one client; beyond it the
 	// client has stopped reading and its connection is closed. 0 is 64 MiB.
 	MaxQueueBytes int64
@@ -48,7 +53,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	closing   bool
 
-	stopped  chan struct{} // closed when runtime.shutdown was answered
+	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once
 	closeRT  sync.Once
 	rtClosed error // of Runtime.Close; written inside closeRT
@@ -63,6 +68,9 @@ func New(cfg Config) *Server {
 	if cfg.CloseTimeout <= 0 {
 		cfg.CloseTimeout = 5 * time.Second
 	}
+	if cfg.Linger <= 0 {
+		cfg.Linger = 2 * time.Second
+	}
 	return &Server{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
@@ -70,7 +78,8 @@ func New(cfg Config) *Server {
 }
 
 // Stopped is closed once a client's runtime.shutdown was carried out and
-// answered: the process may end.
+// answered, and that client has gone or Config.Linger has passed: the process may
+// end.
 func (s *Server) Stopped() <-chan struct{} { return s.stopped }
 
 // ErrServerClosed is returned by Serve and ServeConn after Shutdown.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/scripted"
 	"github.com/transom-run/transom/server"
 )
@@ -123,7 +124,7 @@ func TestNotTheProtocol(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
-	w := play(t, scripted.Call("slow", `{}`))
+	w := newWorld(t, scripted.New(scripted.Config{Replies: []modelfile.Message{scripted.Call("slow", `{}`)}}), server.Config{Linger: time.Millisecond})
 	c, other := w.connect(t), w.connect(t)
 	c.create(id1, hostTool("slow"))
 	c.prompt(id1, "go")
@@ -147,6 +148,23 @@ func TestShutdown(t *testing.T) {
 	if err := w.srv.ServeConn(ctx, a); err != server.ErrServerClosed {
 		t.Errorf("a connection after the end: %v", err)
 	}
+}
+
+// SDKs end the process that they launched once runtime.shutdown is answered, and
+// call it a failure where the process was faster.
+func TestShutdownLeavesTheEndToTheClient(t *testing.T) {
+	w := newWorld(t, scripted.New(scripted.Config{}), server.Config{Linger: time.Hour})
+	c := w.connect(t)
+	c.ok("runtime.shutdown", obj{})
+	c.ok("ping", obj{})
+	c.fails(-32016, "session.create", obj{"sessionId": id1})
+	select {
+	case <-w.srv.Stopped():
+		t.Error("the process may end while the client is there")
+	default:
+	}
+	c.conn.Close()
+	<-w.srv.Stopped()
 }
 
 // Every request that a client pipelines before runtime.shutdown has its answer.

@@ -122,6 +122,10 @@ func TestRuntimeShutdown(t *testing.T) {
 	if a := p.ask(2, "runtime.shutdown", "{}"); !strings.Contains(a, `"result":null`) {
 		t.Errorf("runtime.shutdown: %s", a)
 	}
+	if a := p.ask(3, "ping", "{}"); !strings.Contains(a, "pong") {
+		t.Errorf("the process does not wait for its client to go: %s", a)
+	}
+	p.in.Close()
 	p.exits(0)
 }
 
@@ -166,6 +170,7 @@ func TestTCP(t *testing.T) {
 	}
 	io.WriteString(c, request(2, "runtime.shutdown", `{}`))
 	readBody(t, r)
+	c.Close()
 	p.exits(0)
 }
 
