@@ -1,6 +1,6 @@
 // The Node.js host: plays the cases it gets from the runner and reports what it
 // saw. It judges nothing. See ../README.md for the steps.
-import { approveAll, CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
+import { connect, create, history, resume } from "./sdk.mjs";
 
 const desk = process.env.CONFORMANCE_URL;
 
@@ -78,20 +78,12 @@ class Player {
     const session = seat?.session;
     if (!session && !sessionless.includes(step.do)) throw new Error(`client ${step.client} has no session`);
     switch (step.do) {
-      case "create": {
-        const { client, saw } = this.connect(step.client);
-        const created = await client.createSession({ ...this.config(step), onEvent: saw });
-        this.#sessionId = created.sessionId;
-        this.seats.get(step.client).session = created;
-        return created.sessionId;
-      }
-      case "resume": {
-        const { client, saw } = this.connect(step.client);
-        const config = { ...this.config(step), continuePendingWork: step.continue ?? false, onEvent: saw };
-        const resumed = await onceFree(() => client.resumeSession(this.#sessionId, config));
-        this.seats.get(step.client).session = resumed;
-        return resumed.sessionId;
-      }
+      case "create":
+        return this.open(step, ({ client, saw }) => create(client, this.config(step), saw));
+      case "resume":
+        return this.open(step, ({ client, saw }) =>
+          onceFree(() => resume(client, this.#sessionId, this.config(step), saw)),
+        );
       case "send":
         return session.send({ prompt: step.prompt, mode: step.mode });
       case "send_and_wait":
@@ -103,7 +95,7 @@ class Player {
       case "answer":
         return session.rpc.tools.handlePendingToolCall({ requestId: this.requestOf(step.call), result: step.text });
       case "get_events":
-        return session.getEvents();
+        return history(session);
       case "get_mode":
         return session.rpc.mode.get();
       case "get_model":
@@ -132,17 +124,12 @@ class Player {
     }
   }
 
-  /** Seats a client on the runtime the case asks for. */
-  connect(name) {
-    const { over, server, home } = this.order;
-    const connection = {
-      stdio: () => RuntimeConnection.forStdio(), // the binary is COPILOT_CLI_PATH
-      tcp: () => RuntimeConnection.forTcp(),
-      server: () => RuntimeConnection.forUri(server.url, { connectionToken: server.token }),
-    }[over]();
-    const seat = new Seat(new CopilotClient({ connection, baseDirectory: home }));
-    this.seats.set(name, seat);
-    return seat;
+  /** Seats a client and gives it a session. */
+  async open(step, start) {
+    const seat = new Seat(connect(this.order));
+    this.seats.set(step.client, seat);
+    seat.session = await start(seat);
+    return (this.#sessionId = seat.session.sessionId);
   }
 
   /** What create and resume have in common. */
@@ -152,32 +139,28 @@ class Player {
       model: model.name,
       provider: { type: "openai", baseUrl: model.baseUrl, apiKey: "none" },
       systemMessage: { mode: "replace", content: system },
-      availableTools: new ToolSet().addCustom("*"), // ours only, none of the runtime's
       streaming,
-      tools: tools.filter((t) => step.tools.includes(t.name)).map((t) => this.tool(t, step.client)),
-      onPermissionRequest: (request, invocation) => this.permission(step.client, request, invocation),
+      tools: tools
+        .filter((t) => step.tools.includes(t.name))
+        .map((t) => ({ ...t, handler: (call) => this.handle(step.client, call) })),
+      decide: (request) => this.decide(step.client, request.toolCallId),
+      continue: step.continue ?? false,
     };
   }
 
-  tool({ name, description, parameters, terminal, deferNever }, client) {
-    return defineTool(name, {
-      description,
-      parameters,
-      isTerminal: terminal,
-      defer: deferNever ? "never" : undefined,
-      handler: async (_args, { toolCallId }) => {
-        const steps = this.order.handlers?.[toolCallId] ?? [{ do: "return", text: "ok" }];
-        const end = await this.run(toolCallId, client, steps);
-        if (end.do === "throw") throw new Error(end.text);
-        return end.kind ? { textResultForLlm: end.text, resultType: end.kind } : end.text;
-      },
-    });
+  /** The handler of every tool: the call's id says what it does. */
+  async handle(client, call) {
+    const steps = this.order.handlers?.[call] ?? [{ do: "return", text: "ok" }];
+    const end = await this.run(call, client, steps);
+    if (end.do === "throw") throw new Error(end.text);
+    return end.kind ? { textResultForLlm: end.text, resultType: end.kind } : end.text;
   }
 
-  async permission(client, request, invocation) {
-    const steps = this.order.permissions?.[request.toolCallId];
-    if (!steps) return approveAll(request, invocation);
-    const end = await this.run(`${request.toolCallId}/permission`, client, steps);
+  /** The permission handler: approve (no answer), unless the case says more. */
+  async decide(client, call) {
+    const steps = this.order.permissions?.[call];
+    if (!steps) return undefined;
+    const end = await this.run(`${call}/permission`, client, steps);
     if (end.do === "throw") throw new Error(end.text);
     return end.text ? { kind: end.kind, feedback: end.text } : { kind: end.kind };
   }

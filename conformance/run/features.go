@@ -19,6 +19,7 @@ var extras = []string{
 	"decisions",          // permission decisions as protocol 3 names them
 	"feedback",           // rejecting with a reason
 	"permission throws",  // a permission handler that fails
+	"result kinds",       // tool results that are no success
 	"streaming",          // a session that streams
 	"send while waiting", // sending from a handler while the host waits for idle
 }
@@ -46,6 +47,7 @@ func (s *Suite) needs(c *Case) map[string]bool {
 		}
 	}
 	for _, list := range c.Handlers {
+		need["result kinds"] = need["result kinds"] || slices.ContainsFunc(list, func(s Step) bool { return s.Do == "return" && s.Kind != "" })
 		need["send while waiting"] = need["send while waiting"] || (contains(list, "send") && contains(c.Host, "send_and_wait"))
 	}
 	for _, list := range c.Permissions {
