@@ -23,7 +23,7 @@ func Classify(status int, code, message string) (kind ErrorKind, retryable bool)
 	switch {
 	case status == 401 || status == 403:
 		return Authentication, false
-	case status == 402:
+	case status == 402, status == 400 && strings.Contains(message, "credit balance"):
 		return Quota, false
 	case status == 429:
 		return RateLimit, true

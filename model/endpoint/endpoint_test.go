@@ -21,4 +21,3 @@ func TestRetryAfterDate(t *testing.T) {
 		}
 	}
 }
-

@@ -195,7 +195,7 @@ func (a *Answer) Failed(raw, whole []byte) *model.Error {
 		kind, again = model.RateLimit, true
 	case kind == model.Query:
 		// Unless it blames the request, the server broke while it answered.
-		again = said.kind != "invalid_request_error"
+		again = !strings.HasPrefix(said.kind, "invalid_") && !strings.HasPrefix(said.code, "invalid_") && said.kind != "not_found_error"
 	}
 	return a.failure(said.status, kind, again, said)
 }

@@ -7,9 +7,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/anthropic"
 	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/openai"
+	"github.com/transom-run/transom/model/responses"
 	"github.com/transom-run/transom/model/scripted"
 )
 
@@ -25,14 +27,30 @@ func TestScripted(t *testing.T) {
 	})
 }
 
-func TestOpenAI(t *testing.T) {
-	TestProvider(t, func(t *testing.T) model.Provider {
-		p, err := openai.New(openai.Config{Server: endpoint.Server{BaseURL: NewServer(t, Script).URL}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	})
+// TestWires: each wire keeps the contract against the scripted endpoint.
+func TestWires(t *testing.T) {
+	for name, open := range wires {
+		t.Run(name, func(t *testing.T) {
+			TestProvider(t, func(t *testing.T) model.Provider {
+				p, err := open(endpoint.Server{BaseURL: NewServer(t, Script).URL})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			})
+		})
+	}
+}
+
+// wires opens a provider of each wire.
+var wires = map[string]func(endpoint.Server) (model.Provider, error){
+	"chat": func(s endpoint.Server) (model.Provider, error) { return openai.New(openai.Config{Server: s}) },
+	"responses": func(s endpoint.Server) (model.Provider, error) {
+		return responses.New(responses.Config{Server: s})
+	},
+	"messages": func(s endpoint.Server) (model.Provider, error) {
+		return anthropic.New(anthropic.Config{Server: s})
+	},
 }
 
 func TestCheckRequest(t *testing.T) {
@@ -80,5 +98,19 @@ func TestCheckRequest(t *testing.T) {
 	err := CheckRequest(&model.Request{Messages: []model.Message{user}, Tools: []model.ToolDef{{Name: "t", Parameters: []byte(`{"type":"array"}`)}}})
 	if err == nil {
 		t.Error("a tool with an odd schema passes")
+	}
+}
+
+// TestStreams plays the kit to each wire.
+func TestStreams(t *testing.T) {
+	all, err := Streams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 60 {
+		t.Errorf("only %d streams: are they all embedded?", len(all))
+	}
+	for name, open := range wires {
+		t.Run(name, func(t *testing.T) { RunStreams(t, name, open) })
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/anthropic"
 	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/openai"
+	"github.com/transom-run/transom/model/responses"
 	"github.com/transom-run/transom/model/scripted"
 )
 
@@ -38,7 +40,7 @@ type HTTPRequest struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
-	// Chat is the body of a chat completion; nil for other requests.
+	// Chat is the body of a request to a model, on any wire; nil for other requests.
 	Chat *model.Request
 }
 
@@ -85,12 +87,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 		return
 	}
 	req := HTTPRequest{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	if strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		req.Chat, err = openai.DecodeRequest(body)
-		if err == nil {
-			err = CheckRequest(req.Chat)
-		}
-		if err != nil {
+	if r.Method == http.MethodPost {
+		if req.Chat, err = decode(r.URL.Path, body); err != nil {
 			s.t.Errorf("a request that strict providers refuse: %v\n%s", err, body)
 		}
 	}
@@ -111,6 +109,29 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 		return
 	}
 	json.NewEncoder(w).Encode(user)
+}
+
+// decode reads a request to a model, and checks what strict providers demand of
+// it; nil where the path is none of the wires'.
+func decode(path string, body []byte) (req *model.Request, err error) {
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		req, err = openai.DecodeRequest(body)
+	case strings.HasSuffix(path, "/responses"):
+		if req, err = responses.DecodeRequest(body); err == nil {
+			err = CheckResponses(body)
+		}
+	case strings.HasSuffix(path, "/messages"):
+		if req, err = anthropic.DecodeRequest(body); err == nil {
+			err = CheckMessages(body)
+		}
+	default:
+		return nil, nil
+	}
+	if err == nil {
+		err = CheckRequest(req)
+	}
+	return req, err
 }
 
 // Requests returns all requests so far, in the order of their arrival.

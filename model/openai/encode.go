@@ -70,12 +70,7 @@ func appendMessages(b []byte, msgs []model.Message, reasoningField string) []byt
 	start := len(b)
 	if n > 0 {
 		b = append(b, `{"role":"system","content":"`...)
-		for i := range msgs[:n] {
-			if i > 0 && msgs[i].Text != "" && msgs[i-1].Text != "" {
-				b = append(b, `\n\n`...)
-			}
-			b = wire.AppendEscaped(b, msgs[i].Text)
-		}
+		b = wire.AppendJoined(b, msgs[:n])
 		b = append(b, `"}`...)
 	}
 	var pictures []model.Image

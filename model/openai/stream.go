@@ -78,11 +78,16 @@ func (a *attempt) readStream(r io.Reader) error {
 			break
 		}
 	}
+	a.sendRest(&dec)
+	return nil
+}
+
+// sendRest passes on halves of characters that never got their other half.
+func (a *attempt) sendRest(dec *decoder) {
 	text, reasoning := dec.rest()
 	if text != "" || reasoning != "" {
 		a.send(model.Chunk{Text: text, Reasoning: reasoning})
 	}
-	return nil
 }
 
 // cutDone takes the end mark [DONE] off.
@@ -111,6 +116,7 @@ func (a *attempt) readWhole(r io.Reader) error {
 	}
 	a.calls.Whole = true
 	a.take(&d)
+	a.sendRest(&dec)
 	return nil
 }
 

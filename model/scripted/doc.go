@@ -6,7 +6,7 @@
 //		scripted.Call("clear_context", `{"prompt":"Start over."}`),
 //		scripted.Say("Fresh."),
 //	}})
-//	http.ListenAndServe("127.0.0.1:8080", p.Handler())   // the same, for any client
+//	http.ListenAndServe("127.0.0.1:8080", p.Handler())   // the same, on three wires
 //
 // With a file, a request chooses its reply by what it holds, so that sessions,
 // retries and restarts do not disturb one another. With Replies the next request

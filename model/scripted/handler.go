@@ -9,31 +9,69 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/anthropic"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/openai"
+	"github.com/transom-run/transom/model/responses"
 )
 
 // maxBody bounds a request to the handler, in bytes.
 const maxBody = 64 << 20
 
-// Handler serves the script as a chat completions endpoint, streaming and not:
-// POST …/chat/completions and GET …/models, under any prefix. What a file says
-// about failures happens on the connection: statuses, cuts, stalls. A request
-// without a reply is answered with status 400 and the text of the difference.
+// Handler serves the script as an endpoint of all three wires, streaming and not:
+// POST …/chat/completions, …/responses and …/messages, and GET …/models, under
+// any prefix. What a file says about failures happens on the connection: statuses,
+// cuts, stalls. A request without a reply is answered with status 400 and the text
+// of the difference.
 func (p *Provider) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
-			p.serveChat(w, r)
-		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
-			p.serveModels(w)
-		default:
-			writeError(w, http.StatusNotFound, "not_found", fmt.Sprintf("%s %s is not served here; use POST /chat/completions or GET /models", r.Method, r.URL.Path))
+		for _, wr := range wires {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, wr.path) {
+				p.serve(w, r, wr)
+				return
+			}
 		}
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
+			p.serveModels(w)
+			return
+		}
+		writeError(w, http.StatusNotFound, "not_found", fmt.Sprintf(
+			"%s %s is not served here; use POST /chat/completions, /responses or /messages, or GET /models", r.Method, r.URL.Path))
 	})
+}
+
+// wire is how one of the wires reads requests and writes answers.
+type wire struct {
+	path   string
+	name   string // for people
+	decode func(body []byte) (*model.Request, error)
+	// whole is an answer that is not streamed: a value for JSON.
+	whole func(p *Provider, pl *plan) any
+	// stream begins one that is.
+	stream func(pl *plan) events
+}
+
+// events writes an answer as server-sent events.
+type events interface {
+	// chunk returns the events of a chunk. The first chunk may bring more.
+	chunk(c model.Chunk) []event
+	// end returns the events after the last chunk.
+	end() []event
+}
+
+// event is a server-sent event; name may be empty. data is a value for JSON, or
+// a text that stands as it is.
+type event struct {
+	name string
+	data any
+}
+
+var wires = []wire{
+	{"/chat/completions", "chat completions", openai.DecodeRequest, wholeChat, streamChat},
+	{"/responses", "responses", responses.DecodeRequest, wholeResponse, streamResponse},
+	{"/messages", "messages", anthropic.DecodeRequest, wholeMessage, streamMessage},
 }
 
 func (p *Provider) serveModels(w http.ResponseWriter) {
@@ -59,15 +97,15 @@ func (p *Provider) serveModels(w http.ResponseWriter) {
 	json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": list})
 }
 
-func (p *Provider) serveChat(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) serve(w http.ResponseWriter, r *http.Request, wr wire) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		writeError(w, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
 		return
 	}
-	req, err := openai.DecodeRequest(body)
+	req, err := wr.decode(body)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, "invalid_json", "the body is not a chat completions request: "+err.Error())
+		writeError(w, http.StatusBadRequest, "invalid_json", "the body is not a "+wr.name+" request: "+err.Error())
 		return
 	}
 	pl, e := p.plan(req)
@@ -79,9 +117,9 @@ func (p *Provider) serveChat(w http.ResponseWriter, r *http.Request) {
 	case pl.silent:
 		<-r.Context().Done()
 	case req.Stream:
-		p.serveStream(w, r, pl)
+		p.serveStream(w, r, pl, wr.stream(pl))
 	default:
-		p.serveWhole(w, r, pl)
+		p.serveWhole(w, r, pl, wr.whole(p, pl))
 	}
 }
 
@@ -104,84 +142,16 @@ func writeFailure(w http.ResponseWriter, f *modelfile.Failure) {
 func writeError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": message, "code": code}})
+	// The form is that of all three wires.
+	json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": orText(code, "error"), "message": message, "code": code}})
 }
 
-type wireCall struct {
-	Index    *int         `json:"index,omitempty"`
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function wireFunction `json:"function"`
-}
-
-type wireFunction struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
-}
-
-type wireMessage struct {
-	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
-	Reasoning string     `json:"reasoning_content,omitempty"`
-	Refusal   string     `json:"refusal,omitempty"`
-	ToolCalls []wireCall `json:"tool_calls,omitempty"`
-}
-
-type wireChoice struct {
-	Index   int          `json:"index"`
-	Delta   *wireMessage `json:"delta,omitempty"`
-	Message *wireMessage `json:"message,omitempty"`
-	Finish  *string      `json:"finish_reason"`
-}
-
-type wireUsage struct {
-	Prompt     int            `json:"prompt_tokens"`
-	Completion int            `json:"completion_tokens"`
-	Total      int            `json:"total_tokens"`
-	In         map[string]int `json:"prompt_tokens_details,omitempty"`
-	Out        map[string]int `json:"completion_tokens_details,omitempty"`
-}
-
-type wireAnswer struct {
-	ID      string       `json:"id"`
-	Object  string       `json:"object"`
-	Created int64        `json:"created"`
-	Model   string       `json:"model"`
-	Choices []wireChoice `json:"choices"`
-	Usage   *wireUsage   `json:"usage,omitempty"`
-}
-
-func toWireUsage(u *model.Usage) *wireUsage {
-	if u == nil {
-		return nil
-	}
-	return &wireUsage{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens,
-		map[string]int{"cached_tokens": u.CacheReadTokens, "cache_write_tokens": u.CacheWriteTokens},
-		map[string]int{"reasoning_tokens": u.ReasoningTokens}}
-}
-
-// serveWhole answers with every message of the plan as a choice.
-func (p *Provider) serveWhole(w http.ResponseWriter, r *http.Request, pl *plan) {
-	a := wireAnswer{ID: pl.id, Object: "chat.completion", Created: time.Now().Unix(), Model: pl.model}
-	for i := range pl.answer {
-		m := &pl.answer[i]
-		msg := &wireMessage{Role: "assistant", Reasoning: m.Reasoning, Refusal: m.Refusal}
-		if m.Content != "" || len(m.ToolCalls) == 0 && m.Refusal == "" {
-			msg.Content = &m.Content
-		}
-		for _, c := range m.ToolCalls {
-			msg.ToolCalls = append(msg.ToolCalls, wireCall{ID: orID(c.ID, p), Type: "function", Function: wireFunction{c.Name, c.Arguments}})
-		}
-		finish := m.FinishReason()
-		a.Choices = append(a.Choices, wireChoice{Index: i, Message: msg, Finish: &finish})
-		if m.Usage != nil {
-			a.Usage = toWireUsage(m.Usage)
-		}
-	}
+// serveWhole answers at once.
+func (p *Provider) serveWhole(w http.ResponseWriter, r *http.Request, pl *plan, answer any) {
 	if wait(r.Context(), pl.answer[0].Delay) != nil {
 		return
 	}
-	data, err := json.Marshal(a)
+	data, err := json.Marshal(answer)
 	if err != nil {
 		writeError(w, http.StatusInternalServerError, "internal", err.Error())
 		return
@@ -214,7 +184,7 @@ func orID(id string, p *Provider) string {
 }
 
 // serveStream answers with events.
-func (p *Provider) serveStream(w http.ResponseWriter, r *http.Request, pl *plan) {
+func (p *Provider) serveStream(w http.ResponseWriter, r *http.Request, pl *plan, ev events) {
 	chunks := p.chunks(pl, true)
 	limit, bytes, broken := limits(pl.failure, len(chunks))
 	if wait(r.Context(), pl.answer[0].Delay) != nil {
@@ -224,19 +194,18 @@ func (p *Provider) serveStream(w http.ResponseWriter, r *http.Request, pl *plan)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	out := &cutter{w: w, left: bytes}
-	created := time.Now().Unix()
 	for i, c := range chunks[:limit] {
 		if i > 0 && wait(r.Context(), pl.answer[0].ChunkDelay) != nil {
 			return
 		}
-		if !p.writeChunk(out, pl, created, i == 0, c) {
+		if !writeEvents(out, ev.chunk(c)) {
 			out.abort()
 		}
 		out.flush()
 	}
 	switch {
 	case broken == nil:
-		io.WriteString(out, "data: [DONE]\n\n")
+		writeEvents(out, ev.end())
 	case pl.failure.Stall != nil:
 		out.flush()
 		<-r.Context().Done()
@@ -245,45 +214,26 @@ func (p *Provider) serveStream(w http.ResponseWriter, r *http.Request, pl *plan)
 	}
 }
 
-// writeChunk writes one event, and usage as an event of its own.
-func (p *Provider) writeChunk(out *cutter, pl *plan, created int64, first bool, c model.Chunk) bool {
-	a := wireAnswer{ID: pl.id, Object: "chat.completion.chunk", Created: created, Model: pl.model}
-	d := &wireMessage{Reasoning: c.Reasoning}
-	if first {
-		d.Role = "assistant"
-	}
-	if c.Text != "" {
-		d.Content = &c.Text
-	}
-	if c.Call != nil {
-		call := wireCall{Index: &c.Call.Index, ID: c.Call.ID, Function: wireFunction{c.Call.Name, c.Call.Arguments}}
-		if call.ID != "" {
-			call.Type = "function"
+func writeEvents(out *cutter, list []event) bool {
+	for _, e := range list {
+		text, ok := e.data.(string)
+		if !ok {
+			data, err := json.Marshal(e.data)
+			if err != nil {
+				return false
+			}
+			text = string(data)
 		}
-		d.ToolCalls = []wireCall{call}
+		if e.name != "" {
+			text = "event: " + e.name + "\ndata: " + text + "\n\n"
+		} else {
+			text = "data: " + text + "\n\n"
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return false
+		}
 	}
-	choice := wireChoice{Delta: d}
-	if c.Finish != "" {
-		choice.Finish = &c.Finish
-	}
-	a.Choices = []wireChoice{choice}
-	if !writeEvent(out, a) {
-		return false
-	}
-	if c.Usage == nil {
-		return true
-	}
-	a.Choices, a.Usage = []wireChoice{}, toWireUsage(c.Usage)
-	return writeEvent(out, a)
-}
-
-func writeEvent(out *cutter, a wireAnswer) bool {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return false
-	}
-	_, err = out.Write([]byte("data: " + string(data) + "\n\n"))
-	return err == nil
+	return true
 }
 
 // errCut says that a cutter's bytes are used up.

@@ -145,3 +145,6 @@ func (t *Calls) unique(id string, self int) string {
 	}
 	return id
 }
+
+// Len is how many calls have begun.
+func (t *Calls) Len() int { return len(t.states) }

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/transom-run/transom/model"
@@ -114,3 +117,50 @@ func DataURL(s string) model.Image {
 	}
 	return model.Image{Data: s}
 }
+
+// AppendJoined appends the texts of messages, escaped, with a blank line between
+// those that have one.
+func AppendJoined(b []byte, msgs []model.Message) []byte {
+	first := true
+	for i := range msgs {
+		if msgs[i].Text == "" {
+			continue
+		}
+		if !first {
+			b = append(b, `\n\n`...)
+		}
+		b, first = AppendEscaped(b, msgs[i].Text), false
+	}
+	return b
+}
+
+// AppendObject appends arguments of a call, which are JSON text, as a value. What
+// is not an object becomes an empty one, and halves of surrogate pairs U+FFFD.
+func AppendObject(b []byte, args string) []byte {
+	if args == "" || args == "{}" {
+		return append(b, `{}`...)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(args), &object) != nil || object == nil {
+		return append(b, `{}`...)
+	}
+	if utf8.ValidString(args) && !surrogate.MatchString(args) {
+		return append(b, args...)
+	}
+	dec := json.NewDecoder(strings.NewReader(args))
+	dec.UseNumber()
+	var v map[string]any
+	if dec.Decode(&v) != nil {
+		return append(b, `{}`...)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return append(b, `{}`...)
+	}
+	return append(b, bytes.TrimSpace(out.Bytes())...)
+}
+
+// surrogate is the escape of half of a character.
+var surrogate = regexp.MustCompile(`\\u[dD][89a-fA-F]`)

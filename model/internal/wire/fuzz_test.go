@@ -103,4 +103,3 @@ func FuzzEscape(f *testing.F) {
 // sameRunes compares where each bad byte is one replacement (ToValidUTF8 makes
 // one of a run).
 func sameRunes(got, s string) bool { return got == string([]rune(s)) }
-

@@ -1,0 +1,86 @@
+package anthropic
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/internal/wire"
+)
+
+// Default bounds of an answer, in tokens: the wire must name one, and refuses
+// what a model cannot do. An answer that is not streamed is kept shorter, since
+// a connection that is silent for long is often cut on its way.
+const (
+	maxTokens      = 32_000
+	maxTokensWhole = 16_000
+	maxTokensOther = 8_192 // of models that are not known
+	maxTokensOld   = 4_096
+)
+
+// How models think, by their names. What comes after them thinks adaptively.
+var (
+	claude    = regexp.MustCompile(`claude`)
+	oldest    = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku))`)
+	noThought = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`)
+	budgeted  = regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|[^0-9.]|-20))`)
+)
+
+// budgets are the tokens for thinking, by effort.
+var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 28_672}
+
+func defaultMaxTokens(name string, stream bool) int {
+	switch {
+	case oldest.MatchString(name):
+		return maxTokensOld
+	case !claude.MatchString(name), noThought.MatchString(name):
+		return maxTokensOther
+	case stream:
+		return maxTokens
+	}
+	return maxTokensWhole
+}
+
+// appendThinking writes how much the model is to think, and the bound of the
+// answer, which thinking is part of.
+func appendThinking(b []byte, req *model.Request, name string, bound int) []byte {
+	b = append(b, `,"max_tokens":`...)
+	b = strconv.AppendInt(b, int64(bound), 10)
+	effort := req.ReasoningEffort
+	switch {
+	case effort == "" || effort == "none" || !claude.MatchString(name) || noThought.MatchString(name):
+	case budgeted.MatchString(name):
+		budget := min(budgets[effort], bound*3/4)
+		if budget < 1024 || !thoughtful(req.Messages) {
+			break
+		}
+		b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
+		b = strconv.AppendInt(b, int64(budget), 10)
+		b = append(b, '}')
+	default:
+		if effort == "minimal" {
+			effort = "low"
+		}
+		b = append(b, `,"thinking":{"type":"adaptive"`...)
+		if s := req.ReasoningSummary; s != "" && s != "none" {
+			b = append(b, `,"display":"summarized"`...)
+		}
+		b = append(b, `},"output_config":{"effort":`...)
+		b = wire.AppendString(b, effort)
+		b = append(b, '}')
+	}
+	return b
+}
+
+// thoughtful reports whether every call of the loop under way still has its
+// thinking: without, a request that asks for thinking on a budget is refused. It
+// is missing where another model, or one without effort, began the loop.
+func thoughtful(msgs []model.Message) bool {
+	for i := len(msgs) - 1; i >= 0 && msgs[i].Role != model.User; i-- {
+		if m := &msgs[i]; len(m.Calls) > 0 && !strings.HasPrefix(m.ReasoningOpaque, "[") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package responses
+
+import (
+	"context"
+	"iter"
+	"regexp"
+	"strings"
+
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/endpoint"
+	"github.com/transom-run/transom/model/internal/wire"
+	"github.com/transom-run/transom/model/openai"
+)
+
+// Config says where a server is and how it is talked to.
+type Config struct {
+	endpoint.Server
+	// Reasoning says whether the model's reasoning is asked for in encrypted form,
+	// to be sent back: models that do not reason refuse the question. nil: yes for
+	// requests with an effort, and for models that reason by their names.
+	Reasoning *bool
+}
+
+// Provider is a server.
+type Provider struct {
+	end       *endpoint.Endpoint
+	reasoning *bool
+}
+
+// New checks the settings. It makes no connection.
+func New(cfg Config) (*Provider, error) {
+	end, err := endpoint.New(cfg.Server, endpoint.Wire{
+		Name: "responses", Path: "responses",
+		Hint: "what serves responses mostly ends in /v1.",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{end: end, reasoning: cfg.Reasoning}, nil
+}
+
+// Endpoint is the URL that is asked, without user info and query.
+func (p *Provider) Endpoint() string { return p.end.URL("") }
+
+// Stream makes one attempt; see [model.Provider].
+func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		enc := Encoding{Model: p.end.Model(req), MaxTokens: p.end.Settings().MaxOutput}
+		if p.reasoning != nil {
+			enc.Encrypted = *p.reasoning
+		} else {
+			enc.Encrypted = req.ReasoningEffort != "" || reasons(enc.Model) || reasons(req.Model)
+		}
+		a := attempt{p: p, req: req, yield: yield}
+		body := AppendRequest(make([]byte, 0, wire.RequestSize(req)), req, enc)
+		if err := p.end.Post(ctx, req, body, a.read); err != nil && !a.stopped {
+			yield(model.Chunk{}, err)
+		}
+	}
+}
+
+// Models asks the server for its list of models, in its order.
+func (p *Provider) Models(ctx context.Context) ([]model.Info, error) {
+	return p.end.List(ctx, openai.ParseModels)
+}
+
+// reasoners are OpenAI's reasoning models by their names.
+var reasoners = regexp.MustCompile(`^(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9])|codex|computer-use)`)
+
+func reasons(name string) bool {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	return reasoners.MatchString(name) && !strings.Contains(name, "-chat")
+}
