@@ -26,9 +26,10 @@ type conn struct {
 	handshake *time.Timer
 
 	mu     sync.Mutex
-	lanes  map[string]*lane // by session id
-	ended  bool             // attachments are dropped; none is added any more
-	serial int              // of handles of event interests
+	lanes  map[string]*lane       // by session id
+	far    map[string]*farSession // sessions of peers, by id
+	ended  bool                   // attachments are dropped; none is added any more
+	serial int                    // of handles of event interests
 
 	pumps sync.WaitGroup
 }
@@ -76,6 +77,9 @@ func (c *conn) admit(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder)
 		})
 		return
 	}
+	if len(c.srv.cfg.Peers) > 0 && c.takeRemote(r) {
+		return
+	}
 	h, ok := methods[name]
 	if !ok {
 		r.Reply(nil, refuse(name))
@@ -99,4 +103,5 @@ func (c *conn) drop() {
 	for _, a := range lost {
 		a.sess.Drop()
 	}
+	c.dropFar()
 }

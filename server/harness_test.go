@@ -117,6 +117,8 @@ type wireError struct {
 	Data    struct {
 		Kind string `json:"kind"`
 		Op   string `json:"op"`
+
+		Retryable bool `json:"retryable"`
 	} `json:"data"`
 }
 

@@ -66,6 +66,9 @@ var methods = map[string]handler{
 	"session.remote.disable":                posted(disableRemote),
 	"session.remote.notifySteerableChanged": posted(notifySteerable),
 
+	"sessions.connect": connectRemote,
+	"sessions.open":    openSession,
+
 	"sessions.getRemoteControlStatus":   plain(controlState),
 	"sessions.setRemoteControlSteering": plain(steerControl),
 	"sessions.stopRemoteControl":        plain(stopControl),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/remote"
 )
 
 // ProtocolVersion is the version of the SDKs' protocol that is served.
@@ -40,6 +41,8 @@ type Config struct {
 	MaxQueueBytes int64
 	// MaxFrameBytes is the largest message taken and sent; 0 is 64 MiB.
 	MaxFrameBytes int64
+	// Peers are other servers, to whose sessions clients may attach here.
+	Peers []remote.Peer
 }
 
 // Server serves one Runtime on any number of connections. Its methods may be
@@ -52,6 +55,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
 	closing   bool
+	exposed   map[string]*exposure // sessions of peers, by id
 
 	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once

@@ -57,6 +57,11 @@ func listSessions(ctx context.Context, c *conn, p *listParams) (any, error) {
 				entries = append(entries, entry(s))
 			}
 		}
+		for _, s := range c.srv.remoteEntries(ctx) {
+			if f.Cwd == "" || s.Context != nil && f.Cwd == s.Context.Cwd {
+				entries = append(entries, s.sessionEntry)
+			}
+		}
 	}
 	return map[string]any{"sessions": entries}, nil
 }
@@ -64,6 +69,9 @@ func listSessions(ctx context.Context, c *conn, p *listParams) (any, error) {
 func getMetadata(ctx context.Context, c *conn, p *target) (any, error) {
 	if p.SessionID == "" {
 		return nil, invalid("session.getMetadata", "Missing sessionId in session.getMetadata request")
+	}
+	if e, ok := c.srv.remoteEntry(ctx, p.SessionID); ok {
+		return map[string]any{"session": e.sessionEntry}, nil
 	}
 	s, err := c.srv.cfg.Runtime.Stored(ctx, p.SessionID)
 	switch transom.KindOf(err) {

@@ -86,13 +86,15 @@ type clearParams struct {
 	Prompt *string `json:"prompt"`
 }
 
+var noClearPrompt = invalid("session.history.clearContext", "session.history.clearContext needs a prompt, a string: it becomes the first user message of the fresh window")
+
 type clearResult struct {
 	MessagesCleared int `json:"messagesCleared"`
 }
 
 func clearContext(q *call, p *clearParams) {
 	if p.Prompt == nil {
-		q.Reply(nil, invalid(q.op(), "session.history.clearContext needs a prompt, a string: it becomes the first user message of the fresh window"))
+		q.Reply(nil, noClearPrompt)
 		return
 	}
 	q.sess.Post(transom.ClearContext{Prompt: *p.Prompt}, q.answer(func(v any) any { return clearResult{v.(int)} }))

@@ -35,7 +35,7 @@ const (
 	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
 	reasonProvider     = "providers are given with session.create and session.resume"
 	reasonQueue        = "the queue cannot be changed yet; session.send adds to it and session.abort leaves it in place"
-	reasonRemote       = "remote sessions are not served"
+	reasonRemote       = "there is no hosted service that could show sessions"
 	reasonSandbox      = "sandboxes are not served yet"
 	reasonSchedule     = "schedules are not served yet"
 	reasonSecrets      = "registering further secrets is not served yet; keys and tokens given in other settings are never written"
@@ -357,7 +357,6 @@ var refusals = []refusal{
 	{"sessions.checkInUse", reasonSessions},
 	{"sessions.close", reasonSessions},
 	{"sessions.configureSessionExtensions", reasonSessions},
-	{"sessions.connect", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.enrichMetadata", reasonSessions},
 	{"sessions.findByPrefix", reasonSessions},
@@ -373,7 +372,6 @@ var refusals = []refusal{
 	{"sessions.list", reasonSessions},
 	{"sessions.listNonEmptySessionIds", reasonSessions},
 	{"sessions.loadDeferredRepoHooks", reasonSessions},
-	{"sessions.open", reasonSessions},
 	{"sessions.pruneOld", reasonSessions},
 	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
