@@ -93,7 +93,7 @@ var ErrServerClosed = errors.New("server: closed")
 // ctx ends. Sessions that were attached through it are dropped as those of a lost
 // client are. It returns nil after an orderly end.
 func (s *Server) ServeConn(ctx context.Context, rwc io.ReadWriteCloser) error {
-	c := newConn(s, rwc)
+	c := newConn(s, promptly(rwc))
 	if !s.enter(c) {
 		rwc.Close()
 		return ErrServerClosed
