@@ -203,7 +203,10 @@ func TestRefusesToStart(t *testing.T) {
 	}{
 		{"no token where one is required", nil, []string{"--headless", "--require-token"}, "COPILOT_CONNECTION_TOKEN"},
 		{"other machines without a token", nil, []string{"--headless", "--host", "0.0.0.0"}, "COPILOT_CONNECTION_TOKEN"},
-		{"peer", nil, []string{"--headless", "--stdio", "--peer", "x"}, "--peer is not served yet"},
+		{"peer", nil, []string{"--headless", "--stdio", "--peer", "x"}, "NAME=tcp://HOST:PORT"},
+		{"peer's token in an argument", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token=s"}, "token-env"},
+		{"peer's token variable", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token-env=NOPE"}, "NOPE"},
+		{"two peers of one name", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1", "--peer", "x=tcp://127.0.0.1:2"}, "two peers are named x"},
 		{"log level", nil, []string{"--headless", "--stdio", "--log-level", "loud"}, "loud"},
 		{"token variable", nil, []string{"--headless", "--stdio", "--auth-token-env", "NOPE"}, "NOPE"},
 		{"unknown flag", nil, []string{"--nonexistent-flag-for-testing", "--headless", "--no-auto-update", "--stdio"}, "nonexistent-flag-for-testing"},

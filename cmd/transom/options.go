@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/transom-run/transom/internal/cli"
+	"github.com/transom-run/transom/remote"
 )
 
 // options are the flags of the server. All SDKs launch it with these.
@@ -26,7 +27,7 @@ type options struct {
 	remote       bool
 	yolo         bool
 	requireToken bool
-	peer         string
+	peers        []string
 
 	// serving is set once the server runs: what fails later is no failed start.
 	serving bool
@@ -43,11 +44,11 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAutoLogin, "no-auto-login", false, "do not look for a GitHub token in COPILOT_GITHUB_TOKEN, GH_TOKEN and GITHUB_TOKEN")
 	f.BoolVar(&o.noAutoUpdate, "no-auto-update", false, "accepted for the SDKs' sake: transom never updates itself")
 	f.IntVar(&o.idleTimeout, "session-idle-timeout", 0, "accepted; sessions are never ended for being idle, `seconds` has no effect")
-	f.BoolVar(&o.remote, "remote", false, "accepted; remote sessions are not served")
+	f.BoolVar(&o.remote, "remote", false, "accepted; there is no hosted service that sessions could be shown on")
 	f.BoolVar(&o.yolo, "yolo", false, "approve every tool call of every session without asking")
 	f.BoolVar(&o.requireToken, "require-token", false, "refuse to serve a port without COPILOT_CONNECTION_TOKEN, on loopback too")
-	f.StringVar(&o.peer, "peer", "", "not served yet")
-	for _, name := range []string{"no-auto-update", "session-idle-timeout", "remote", "peer"} {
+	f.StringArrayVar(&o.peers, "peer", nil, "another `server`, to whose sessions clients may attach: NAME=tcp://HOST:PORT, with ?token-env=VARIABLE or ?token-file=PATH where it asks for a token; may be repeated")
+	for _, name := range []string{"no-auto-update", "session-idle-timeout", "remote"} {
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // a name misspelt above
 		}
@@ -80,6 +81,28 @@ func (o *options) logger(stderr io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.DiscardHandler), nil
 	}
 	return nil, misuse("--log-level %s is not known: the levels are none, error, warning, info, debug and all", o.logLevel)
+}
+
+// otherServers reads the peers, and takes their tokens out of the environment:
+// what runs below this process has no use for them.
+func (o *options) otherServers() ([]remote.Peer, error) {
+	var peers []remote.Peer
+	for _, text := range o.peers {
+		p, err := remote.ParsePeer(text, os.Getenv, os.ReadFile)
+		if err != nil {
+			return nil, misuse("--peer: %w", err)
+		}
+		if slices.ContainsFunc(peers, func(other remote.Peer) bool { return other.Name == p.Name }) {
+			return nil, misuse("--peer: two peers are named %s", p.Name)
+		}
+		peers = append(peers, p)
+	}
+	for _, p := range peers {
+		if p.TokenEnv != "" {
+			os.Unsetenv(p.TokenEnv)
+		}
+	}
+	return peers, nil
 }
 
 // gitHubToken is what the launcher passed on, if anything. The usual variables

@@ -32,14 +32,15 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.peer != "" {
-		return misuse("--peer is not served yet: start transom without it")
-	}
 	github, err := o.gitHubToken()
 	if err != nil {
 		return err
 	}
 	token := os.Getenv(tokenVariable)
+	peers, err := o.otherServers()
+	if err != nil {
+		return err
+	}
 	var ln net.Listener
 	if !o.stdio {
 		if ln, err = o.listen(token); err != nil {
@@ -55,7 +56,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	if o.remote {
-		log.Warn("--remote has no effect: remote sessions are not served")
+		log.Warn("--remote has no effect: there is no hosted service that sessions could be shown on")
 	}
 	// What runs below this process has no use for these.
 	os.Unsetenv(tokenVariable)
@@ -66,14 +67,14 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	defer stop()
 	o.serving = true
 	if o.stdio {
-		srv := server.New(server.Config{Runtime: rt, Logger: log})
+		srv := server.New(server.Config{Runtime: rt, Peers: peers, Logger: log})
 		return finish(ctx, stop, rt, srv, serveStdio(ctx, srv))
 	}
 	fmt.Fprintf(stdout, "CLI server listening on port %d\n", ln.Addr().(*net.TCPAddr).Port)
 	if token == "" {
 		fmt.Fprintf(stdout, "Warning: %s is not set, so every process that can reach this port is served\n", tokenVariable)
 	}
-	srv := server.New(server.Config{Runtime: rt, Token: token, Logger: log})
+	srv := server.New(server.Config{Runtime: rt, Token: token, Peers: peers, Logger: log})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(context.WithoutCancel(ctx), ln) }()
 	return finish(ctx, stop, rt, srv, ended)
