@@ -1,5 +1,5 @@
-// A host whose agent can clear its own context: the example of the mission,
-// run against Transom. COPILOT_CLI_PATH says which runtime to start;
+// A host whose agent can clear its own context: the README's example,
+// complete. COPILOT_CLI_PATH says which runtime to start;
 // COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL say which model it talks to.
 import { approveAll, CopilotClient, defineTool } from "@github/copilot-sdk";
 import { z } from "zod";

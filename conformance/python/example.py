@@ -1,4 +1,4 @@
-"""A host whose agent can clear its own context: the example of the mission in
+"""A host whose agent can clear its own context: the example of the README in
 Python, run against Transom. COPILOT_CLI_PATH says which runtime to start;
 COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL say which model it talks to.
 """

@@ -1,7 +1,6 @@
-// Command example is a host whose agent can clear its own context: the example
-// of the mission in Go, run against Transom. COPILOT_CLI_PATH says which
-// runtime to start; COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL say which model
-// it talks to.
+// Command example is a host whose agent can clear its own context: the README's
+// example, complete, in Go. COPILOT_CLI_PATH says which runtime to start;
+// COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL say which model it talks to.
 package main
 
 import (

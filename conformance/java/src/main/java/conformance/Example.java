@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * A host whose agent can clear its own context: the example of the mission in
+ * A host whose agent can clear its own context: the example of the README in
  * Java, run against Transom. COPILOT_CLI_PATH says which runtime to start;
  * COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL say which model it talks to.
  */
