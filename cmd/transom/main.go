@@ -30,6 +30,9 @@ shows what it is about and needs no network.`,
   transom --headless --port 3000     # a server for many clients`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !o.headless {
+				if err := servesNothing(cmd.Flags()); err != nil {
+					return err
+				}
 				return cmd.Help()
 			}
 			return o.serve(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -207,6 +207,8 @@ func TestRefusesToStart(t *testing.T) {
 		{"peer's token in an argument", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token=s"}, "token-env"},
 		{"peer's token variable", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token-env=NOPE"}, "NOPE"},
 		{"two peers of one name", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1", "--peer", "x=tcp://127.0.0.1:2"}, "two peers are named x"},
+		{"stdio and no server", nil, []string{"--stdio"}, "--headless"},
+		{"port and no server", nil, []string{"--port", "3000", "--yolo"}, "no use for --port, --yolo"},
 		{"log level", nil, []string{"--headless", "--stdio", "--log-level", "loud"}, "loud"},
 		{"token variable", nil, []string{"--headless", "--stdio", "--auth-token-env", "NOPE"}, "NOPE"},
 		{"unknown flag", nil, []string{"--nonexistent-flag-for-testing", "--headless", "--no-auto-update", "--stdio"}, "nonexistent-flag-for-testing"},

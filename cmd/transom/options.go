@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -53,6 +54,17 @@ func (o *options) register(f *pflag.FlagSet) {
 			panic(err) // a name misspelt above
 		}
 	}
+}
+
+// servesNothing is the error of flags of the server on a command line that does
+// not ask for one; nil where there are none.
+func servesNothing(f *pflag.FlagSet) error {
+	var given []string
+	f.Visit(func(flag *pflag.Flag) { given = append(given, "--"+flag.Name) })
+	if len(given) == 0 {
+		return nil
+	}
+	return misuse("without --headless nothing is served, so there is no use for %s: add --headless to start a server", strings.Join(given, ", "))
 }
 
 // launchedAsServer reports whether the arguments ask for a server, also where
