@@ -1,0 +1,7 @@
+module github.com/transom-run/transom/conformance/go
+
+go 1.26
+
+require github.com/github/copilot-sdk/go v0.1.30
+
+require github.com/google/jsonschema-go v0.4.2 // indirect
