@@ -24,7 +24,7 @@ var (
 	claude    = regexp.MustCompile(`claude`)
 	oldest    = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku))`)
 	noThought = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`)
-	budgeted  = regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|[^0-9.]|-20))`)
+	budgeted  = regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|-20|-latest|[^0-9.-]))`)
 )
 
 // budgets are the tokens for thinking, by effort.

@@ -3,13 +3,14 @@
 //	session's provider ─▶ COPILOT_PROVIDER_* ─▶ session's GitHub token ─▶ the launcher's ─▶
 //	COPILOT_GITHUB_TOKEN ─▶ GH_TOKEN ─▶ GITHUB_TOKEN ─▶ an error that says what to set
 //
-// The first that is there wins. Deciding makes no connection: what must be asked
+// The first that is there wins; the models of a [Registry] come beside it, and a
+// request goes to the one that it names. Deciding makes no connection: what must be asked
 // over the network (the default model of an account, say) is asked when the
 // first request needs it. docs/models.md is the page for users.
 //
 // # Ownership
 //
-// A [Choice] is immutable. [Accounts] may be shared by any number of sessions,
+// A [Choice] and a [Registry] are immutable. [Accounts] may be shared by any number of sessions,
 // so that those of one token ask GitHub once.
 //
 // # Errors
@@ -19,16 +20,13 @@ package catalog
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/transom-run/transom/model"
-	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/github"
-	"github.com/transom-run/transom/model/openai"
 )
 
 // DefaultContextWindow is the window of a model that nobody has described, in
@@ -39,28 +37,19 @@ const DefaultContextWindow = 128_000
 // and is not served here.
 const CodeUnsupported = "unsupported"
 
-// Provider is a provider of the host's own, as session.create carries it.
-type Provider struct {
-	Type        string // empty: openai
-	WireAPI     string // empty: completions
-	Transport   string // empty: http
-	BaseURL     string
-	APIKey      string
-	BearerToken string // goes before APIKey
-	Headers     map[string]string
-	ModelID     string
-	WireModel   string // the name to send, where it is not the model's id
-	// MaxPromptTokens is the context window, MaxOutputTokens the longest answer;
-	// 0 where unknown.
-	MaxPromptTokens, MaxOutputTokens int
-}
-
 // Config is what a session says and where it runs.
 type Config struct {
 	// Provider is the session's own; nil: none.
 	Provider *Provider
-	// Model is the session's model; empty: the default.
+	// Registry holds more providers and their models, beside whatever the rest
+	// decides; nil: none.
+	Registry *Registry
+	// Model is the session's model; empty: the default. One of the registry is
+	// named provider/id.
 	Model string
+	// HTTPClient makes the requests of all providers that have none of their own;
+	// nil: one for the whole process.
+	HTTPClient *http.Client
 	// SessionToken is the session's own GitHub token.
 	SessionToken string
 	// LauncherToken is the GitHub token that the launcher passed on;
@@ -93,8 +82,11 @@ type Choice struct {
 	// empty where the default is not known yet, its ContextWindow never 0.
 	Model  model.Info
 	Source Source
-	// Account is the account of a GitHub token; nil otherwise.
+	// Account is the account of a GitHub token, where that would answer requests
+	// without a registry; nil otherwise.
 	Account *github.Account
+	// Warnings name settings that are known and have no effect, for people.
+	Warnings []string
 }
 
 // Resolve decides. It makes no connection.
@@ -102,15 +94,28 @@ func Resolve(cfg Config) (*Choice, error) {
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
 	}
+	base, err := resolveBase(&cfg)
+	if cfg.Registry == nil || cfg.Provider != nil {
+		return base, err
+	}
+	return cfg.Registry.over(base, err, cfg.Model)
+}
+
+// resolveBase decides without the registry.
+func resolveBase(cfg *Config) (*Choice, error) {
 	if cfg.Provider != nil {
-		return own(&cfg, cfg.Provider, FromSession)
+		return own(cfg, cfg.Provider, FromSession)
 	}
 	if base := cfg.Getenv("COPILOT_PROVIDER_BASE_URL"); base != "" {
-		return own(&cfg, fromEnvironment(base, cfg.Getenv), FromEnvironment)
+		p, err := fromEnvironment(base, cfg.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		return own(cfg, p, FromEnvironment)
 	}
-	token, source := findToken(&cfg)
+	token, source := findToken(cfg)
 	if token == "" {
-		return nil, nothing(&cfg)
+		return nil, nothing(cfg)
 	}
 	accounts := cfg.Accounts
 	if accounts == nil {
@@ -120,6 +125,7 @@ func Resolve(cfg Config) (*Choice, error) {
 		token: token, source: source,
 		gitHubURL: cfg.Getenv("COPILOT_DEBUG_GITHUB_API_URL"),
 		apiURL:    cfg.Getenv("COPILOT_API_URL"),
+		client:    cfg.HTTPClient,
 	})
 	if err != nil {
 		return nil, err
@@ -128,65 +134,6 @@ func Resolve(cfg Config) (*Choice, error) {
 	c.Model.ID = first(cfg.Model, cfg.Getenv("COPILOT_MODEL"))
 	c.Model.Name, c.Model.ContextWindow = c.Model.ID, DefaultContextWindow
 	return c, nil
-}
-
-func fromEnvironment(base string, env func(string) string) *Provider {
-	number := func(name string) int {
-		n, _ := strconv.Atoi(env(name)) // what is no number counts as unknown
-		return max(n, 0)
-	}
-	return &Provider{
-		BaseURL: base, Type: env("COPILOT_PROVIDER_TYPE"), WireAPI: env("COPILOT_PROVIDER_WIRE_API"),
-		APIKey: env("COPILOT_PROVIDER_API_KEY"), BearerToken: env("COPILOT_PROVIDER_BEARER_TOKEN"),
-		ModelID: env("COPILOT_PROVIDER_MODEL_ID"), WireModel: env("COPILOT_PROVIDER_WIRE_MODEL"),
-		MaxPromptTokens: number("COPILOT_PROVIDER_MAX_PROMPT_TOKENS"), MaxOutputTokens: number("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS"),
-	}
-}
-
-// own is for a provider of the host's own.
-func own(cfg *Config, p *Provider, source Source) (*Choice, error) {
-	if err := supported(p, source); err != nil {
-		return nil, err
-	}
-	credentials := "provider.apiKey or provider.bearerToken of the session"
-	if source == FromEnvironment {
-		credentials = "COPILOT_PROVIDER_API_KEY or COPILOT_PROVIDER_BEARER_TOKEN"
-	}
-	server, err := openai.New(openai.Config{Server: endpoint.Server{
-		BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers,
-		WireModel: p.WireModel, Credentials: credentials,
-	}})
-	if err != nil {
-		return nil, err
-	}
-	c := &Choice{Source: source}
-	c.Model = model.Info{ID: first(cfg.Model, p.ModelID, cfg.Getenv("COPILOT_MODEL"), p.WireModel),
-		ContextWindow: p.MaxPromptTokens, MaxOutput: p.MaxOutputTokens}
-	c.Model.Name = c.Model.ID
-	if c.Model.ContextWindow == 0 {
-		c.Model.ContextWindow = DefaultContextWindow
-	}
-	c.Provider = server
-	if c.Model.ID == "" {
-		c.Provider = &nameless{Provider: server}
-	}
-	return c, nil
-}
-
-// supported refuses what is not served, instead of sending it to the wrong
-// address.
-func supported(p *Provider, source Source) error {
-	names := [3]string{"provider.type", "provider.wireApi", "provider.transport"}
-	if source == FromEnvironment {
-		names = [3]string{"COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_TRANSPORT"}
-	}
-	for i, v := range []struct{ got, serves string }{{p.Type, "openai"}, {p.WireAPI, "completions"}, {p.Transport, "http"}} {
-		if v.got != "" && !strings.EqualFold(v.got, v.serves) {
-			return &model.Error{Kind: model.Setup, Code: CodeUnsupported, Msg: fmt.Sprintf(
-				"%s %q is not supported; only %q is. Use an endpoint that serves OpenAI chat completions.", names[i], v.got, v.serves)}
-		}
-	}
-	return nil
 }
 
 // findToken returns the GitHub token that counts, and its name.
@@ -214,7 +161,7 @@ func nothing(cfg *Config) *model.Error {
 		tokens = "the variable that --auth-token-env names (the runtime was started with --no-auto-login, so that COPILOT_GITHUB_TOKEN, GH_TOKEN and GITHUB_TOKEN are not read)"
 	}
 	return &model.Error{Kind: model.Setup, Msg: "No model is configured. Do one of these: " +
-		"(1) set COPILOT_PROVIDER_BASE_URL to an OpenAI-compatible server, such as http://localhost:11434/v1, and COPILOT_MODEL to one of its models (and COPILOT_PROVIDER_API_KEY where it wants a key); " +
+		"(1) set COPILOT_PROVIDER_BASE_URL to an OpenAI-compatible server, such as http://localhost:11434/v1, and COPILOT_MODEL to one of its models (and COPILOT_PROVIDER_API_KEY where it wants a key, and COPILOT_PROVIDER_TYPE where it is azure or anthropic); " +
 		"(2) pass provider and model when the session is created; " +
 		"(3) set a GitHub token in " + tokens + "."}
 }
@@ -223,7 +170,7 @@ func nothing(cfg *Config) *model.Error {
 // lists its models. Without an answer it returns c.Model and the error.
 func (c *Choice) Describe(ctx context.Context) (model.Info, error) {
 	l, ok := c.Provider.(model.Lister)
-	if !ok {
+	if !ok || c.Source == FromRegistry {
 		return c.Model, nil
 	}
 	list, err := l.Models(ctx)
@@ -248,7 +195,10 @@ func (c *Choice) Describe(ctx context.Context) (model.Info, error) {
 const maxAccounts = 128
 
 // accountKey tells accounts apart.
-type accountKey struct{ token, source, gitHubURL, apiURL string }
+type accountKey struct {
+	token, source, gitHubURL, apiURL string
+	client                           *http.Client
+}
 
 // Accounts keeps accounts by their token. The zero value is ready.
 type Accounts struct {
@@ -262,7 +212,7 @@ func (a *Accounts) open(k accountKey) (*github.Account, error) {
 	if account := a.m[k]; account != nil {
 		return account, nil
 	}
-	account, err := github.New(github.Config{Token: k.token, Source: k.source, GitHubURL: k.gitHubURL, APIURL: k.apiURL})
+	account, err := github.New(github.Config{Token: k.token, Source: k.source, GitHubURL: k.gitHubURL, APIURL: k.apiURL, HTTPClient: k.client})
 	if err != nil {
 		return nil, err
 	}

@@ -94,10 +94,11 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"nothing", Config{}, "", "(1) set COPILOT_PROVIDER_BASE_URL"},
 		{"nothing, no login", Config{NoAutoLogin: true, Getenv: env("GH_TOKEN", "x")}, "", "--no-auto-login"},
-		{"azure", Config{Provider: &Provider{Type: "azure", BaseURL: base}}, CodeUnsupported, `provider.type "azure" is not supported`},
-		{"responses", Config{Provider: &Provider{WireAPI: "responses", BaseURL: base}}, CodeUnsupported, `provider.wireApi "responses"`},
-		{"websockets", Config{Provider: &Provider{Transport: "websockets", BaseURL: base}}, CodeUnsupported, `provider.transport`},
-		{"anthropic by environment", Config{Getenv: env("COPILOT_PROVIDER_BASE_URL", base, "COPILOT_PROVIDER_TYPE", "anthropic")}, CodeUnsupported, `COPILOT_PROVIDER_TYPE "anthropic"`},
+		{"type", Config{Provider: &Provider{Type: "bedrock", BaseURL: base}}, CodeUnsupported, `provider.type "bedrock" is not supported`},
+		{"wire", Config{Provider: &Provider{WireAPI: "grpc", BaseURL: base}}, CodeUnsupported, `provider.wireApi "grpc"`},
+		{"transport", Config{Provider: &Provider{Transport: "pigeon", BaseURL: base}}, CodeUnsupported, `provider.transport`},
+		{"type by environment", Config{Getenv: env("COPILOT_PROVIDER_BASE_URL", base, "COPILOT_PROVIDER_TYPE", "cohere")}, CodeUnsupported, `COPILOT_PROVIDER_TYPE "cohere"`},
+		{"no number", Config{Getenv: env("COPILOT_PROVIDER_BASE_URL", base, "COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "64k")}, "", `"64k", which is not a number`},
 		{"no URL", Config{Provider: &Provider{}}, "", "base URL"},
 		{"bad API URL", Config{SessionToken: "t", Getenv: env("COPILOT_API_URL", "x")}, "", "model API"},
 	}

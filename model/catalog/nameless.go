@@ -8,13 +8,12 @@ import (
 	"sync"
 
 	"github.com/transom-run/transom/model"
-	"github.com/transom-run/transom/model/openai"
 )
 
 // nameless is a server for which nobody has named a model. Where it serves one
 // model only, as llama.cpp and vLLM do, that is meant.
 type nameless struct {
-	*openai.Provider
+	server
 	mu   sync.Mutex
 	only string
 }
@@ -32,7 +31,7 @@ func (n *nameless) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 			named.Model = id
 			req = &named
 		}
-		n.Provider.Stream(ctx, req)(yield)
+		n.server.Stream(ctx, req)(yield)
 	}
 }
 
