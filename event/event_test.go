@@ -25,6 +25,8 @@ var payloads = []Payload{
 	UsageInfo{}, AssistantUsage{}, ModelCallFailure{}, TurnRetry{}, MessageStart{}, MessageDelta{}, ReasoningDelta{},
 	StreamingDelta{}, ToolCallDelta{}, AssistantIdle{}, SessionIdle{},
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
+	PlanChanged{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
+	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

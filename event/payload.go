@@ -24,9 +24,16 @@ type SessionStart struct {
 	AlreadyInUse    bool    `json:"alreadyInUse"`
 }
 
-// Context is where a session works.
+// Context is where a session works, and what is known of the repository there.
 type Context struct {
-	Cwd string `json:"cwd"`
+	Cwd            string `json:"cwd"`
+	GitRoot        string `json:"gitRoot,omitempty"`
+	Branch         string `json:"branch,omitempty"`
+	Repository     string `json:"repository,omitempty"` // such as "owner/name"
+	RepositoryHost string `json:"repositoryHost,omitempty"`
+	HostType       string `json:"hostType,omitempty"` // "github" or "ado"
+	HeadCommit     string `json:"headCommit,omitempty"`
+	BaseCommit     string `json:"baseCommit,omitempty"`
 }
 
 // SessionResume is written each time a session is resumed.
@@ -303,10 +310,9 @@ type ModeChanged struct {
 	NewMode      string `json:"newMode"`
 }
 
-// ContextChanged says that the session works in another directory.
-type ContextChanged struct {
-	Cwd string `json:"cwd"`
-}
+// ContextChanged says that the session works in another directory, or that more
+// is known of its repository.
+type ContextChanged Context
 
 // The ephemeral events.
 

@@ -55,6 +55,7 @@ var examples = map[string]any{
 	"permission.requested permissionRequest": map[string]any{"kind": "custom-tool", "toolCallId": "c", "toolName": "t", "toolDescription": "d", "args": map[string]any{"a": "b"}},
 	"permission.requested promptRequest":     map[string]any{"kind": "custom-tool", "toolCallId": "c", "toolName": "t", "toolDescription": "d", "args": map[string]any{"a": "b"}},
 	"permission.completed result":            map[string]any{"kind": "denied-interactively-by-user", "feedback": "f"},
+	"elicitation.requested requestedSchema":  map[string]any{"type": "object", "properties": map[string]any{}},
 	"user.message attachments":               []any{map[string]any{"type": "file", "path": "p", "displayName": "d"}},
 }
 

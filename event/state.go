@@ -1,0 +1,161 @@
+package event
+
+import "encoding/json"
+
+// The types of the payloads below.
+const (
+	TypePlanChanged          = "session.plan_changed"
+	TypeWorkspaceFileChanged = "session.workspace_file_changed"
+	TypePermissionsChanged   = "session.permissions_changed"
+	TypeCapabilitiesChanged  = "capabilities.changed"
+	TypeCommandsChanged      = "commands.changed"
+	TypeCommandExecute       = "command.execute"
+	TypeCommandQueued        = "command.queued"
+	TypeCommandCompleted     = "command.completed"
+	TypeElicitationRequested = "elicitation.requested"
+	TypeElicitationCompleted = "elicitation.completed"
+	TypeEphemeralQuery       = "ui.ephemeral_query"
+	TypeApprovalsReset       = "transom.approvals_reset"
+	TypeQueueOrder           = "transom.queue_order"
+)
+
+// PlanChanged says that the session's plan was made, changed or deleted.
+type PlanChanged struct {
+	Operation string `json:"operation"` // "create", "update" or "delete"
+}
+
+// WorkspaceFileChanged says that a file of the session's own directory was
+// written. Path is relative to the directory "files" in it, with slashes.
+type WorkspaceFileChanged struct {
+	Path      string `json:"path"`
+	Operation string `json:"operation"` // "create" or "update"
+}
+
+// PermissionsChanged says that calls are approved in another way from now on.
+type PermissionsChanged struct {
+	PreviousMode string `json:"previousMode,omitempty"` // "manual" or "allow-all"
+	Mode         string `json:"mode,omitempty"`
+}
+
+// CapabilitiesChanged says what can be asked of the session's clients from now
+// on.
+type CapabilitiesChanged struct {
+	UI UICapabilities `json:"ui"`
+}
+
+// UICapabilities are what a client shows to its user.
+type UICapabilities struct {
+	Elicitation bool `json:"elicitation"`
+}
+
+// CommandsChanged lists the slash commands that clients have registered.
+type CommandsChanged struct {
+	Commands []CommandInfo `json:"commands"`
+}
+
+// CommandInfo describes a client's slash command.
+type CommandInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// CommandExecute asks the client that registered a command to run it.
+type CommandExecute struct {
+	RequestID   string `json:"requestId"`
+	Command     string `json:"command"` // as it was typed, such as "/deploy production"
+	CommandName string `json:"commandName"`
+	Args        string `json:"args"`
+}
+
+// CommandQueued asks clients to run a slash command whose turn has come.
+type CommandQueued struct {
+	RequestID string `json:"requestId"`
+	Command   string `json:"command"`
+}
+
+// CommandCompleted says that a command is done with.
+type CommandCompleted struct {
+	RequestID string `json:"requestId"`
+}
+
+// ElicitationRequested asks a client's user for something.
+type ElicitationRequested struct {
+	RequestID       string          `json:"requestId"`
+	Message         string          `json:"message"`
+	Mode            string          `json:"mode,omitempty"` // "form" or "url"
+	RequestedSchema json.RawMessage `json:"requestedSchema,omitempty"`
+}
+
+// ElicitationCompleted says that a question to the user is settled.
+type ElicitationCompleted struct {
+	RequestID string          `json:"requestId"`
+	Action    string          `json:"action,omitempty"` // "accept", "decline" or "cancel"
+	Content   json.RawMessage `json:"content,omitempty"`
+}
+
+// EphemeralQuery is a piece of the answer to a question that is no part of the
+// conversation.
+type EphemeralQuery struct {
+	RequestID string `json:"requestId"`
+	Phase     string `json:"phase"` // "started", "chunk", "completed", "failed" or "aborted"
+	Chunk     string `json:"chunk,omitempty"`
+	Answer    string `json:"answer,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// ApprovalsReset takes back what was approved for the session.
+type ApprovalsReset struct{}
+
+// QueueOrder says which messages wait, in which order, each as it reads now: what
+// waited and is not named waits no more.
+type QueueOrder struct {
+	Items []Queued `json:"items"`
+}
+
+// EventType returns "session.plan_changed".
+func (PlanChanged) EventType() string { return TypePlanChanged }
+
+// EventType returns "session.workspace_file_changed".
+func (WorkspaceFileChanged) EventType() string { return TypeWorkspaceFileChanged }
+
+// EventType returns "session.permissions_changed".
+func (PermissionsChanged) EventType() string { return TypePermissionsChanged }
+
+// EventType returns "capabilities.changed".
+func (CapabilitiesChanged) EventType() string { return TypeCapabilitiesChanged }
+
+// EventType returns "commands.changed".
+func (CommandsChanged) EventType() string { return TypeCommandsChanged }
+
+// EventType returns "command.execute".
+func (CommandExecute) EventType() string { return TypeCommandExecute }
+
+// EventType returns "command.queued".
+func (CommandQueued) EventType() string { return TypeCommandQueued }
+
+// EventType returns "command.completed".
+func (CommandCompleted) EventType() string { return TypeCommandCompleted }
+
+// EventType returns "elicitation.requested".
+func (ElicitationRequested) EventType() string { return TypeElicitationRequested }
+
+// EventType returns "elicitation.completed".
+func (ElicitationCompleted) EventType() string { return TypeElicitationCompleted }
+
+// EventType returns "ui.ephemeral_query".
+func (EphemeralQuery) EventType() string { return TypeEphemeralQuery }
+
+// EventType returns "transom.approvals_reset".
+func (ApprovalsReset) EventType() string { return TypeApprovalsReset }
+
+// EventType returns "transom.queue_order".
+func (QueueOrder) EventType() string { return TypeQueueOrder }
+
+func (CapabilitiesChanged) ephemeralEvent()  {}
+func (CommandsChanged) ephemeralEvent()      {}
+func (CommandExecute) ephemeralEvent()       {}
+func (CommandQueued) ephemeralEvent()        {}
+func (CommandCompleted) ephemeralEvent()     {}
+func (ElicitationRequested) ephemeralEvent() {}
+func (ElicitationCompleted) ephemeralEvent() {}
+func (EphemeralQuery) ephemeralEvent()       {}
