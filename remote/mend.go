@@ -182,11 +182,15 @@ func (s *Session) handOver(history []record, live []early) int {
 	return len(part)
 }
 
-// passes notes a live event; false where it must not be handed on.
+// passes notes a live event; false where it must not be handed on: one that was
+// written before the history was read, and is sent after it, has come with it.
 func (s *Session) passes(h *head) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !h.Ephemeral {
+		if s.place.has(h.ID) {
+			return false
+		}
 		s.place.add(h)
 	}
 	return s.work.note(h)
