@@ -51,6 +51,7 @@ type loaded struct {
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
+	files      sync.Mutex // held while the session's own files are changed
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
