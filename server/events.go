@@ -21,7 +21,8 @@ func (c *conn) startPump(l *lane, a *attachment) {
 		switch {
 		case errors.Is(err, transom.ErrEnded):
 			l.forget(a)
-		case c.rpc.Context().Err() != nil:
+		case errors.Is(err, jsonrpc2.ErrClosed), c.rpc.Context().Err() != nil:
+			// Sending fails a moment before the context ends.
 		default:
 			c.srv.cfg.Logger.Error("events cannot be read", "session", l.id, "peer", c.peer, "error", err)
 			c.rpc.Close() // the client must not wait for events that never come

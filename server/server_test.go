@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -165,6 +167,30 @@ func TestShutdownLeavesTheEndToTheClient(t *testing.T) {
 	}
 	c.conn.Close()
 	<-w.srv.Stopped()
+}
+
+// A connection that this side closes while events are sent is no fault to log.
+func TestShutdownIsNoFault(t *testing.T) {
+	for range 20 {
+		var logged bytes.Buffer
+		w := newWorld(t, scripted.New(scripted.Config{}), server.Config{
+			Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelError})),
+		})
+		c := w.connect(t)
+		c.create(id1)
+		for range 50 {
+			c.send("session.log", obj{"sessionId": id1, "message": "hello"})
+		}
+		c.eventAt(0, "session.info")
+		ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+		if err := w.srv.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if logged.Len() > 0 {
+			t.Fatal(logged.String())
+		}
+	}
 }
 
 // Every request that a client pipelines before runtime.shutdown has its answer.
