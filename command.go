@@ -2,6 +2,7 @@ package transom
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
@@ -15,6 +16,10 @@ type Command interface {
 	op() string
 	body() (turn.Body, error)
 }
+
+// MaxPromptBytes is how long a prompt may be: its event, which holds it twice, has
+// to fit a frame of the protocol.
+const MaxPromptBytes = 30 << 20
 
 // Message is a prompt. Result: its message id (string).
 type Message struct {
@@ -36,6 +41,9 @@ type Message struct {
 
 func (Message) op() string { return "session.send" }
 func (m Message) body() (turn.Body, error) {
+	if len(m.Prompt)+len(m.DisplayPrompt) > MaxPromptBytes {
+		return nil, &Error{Op: m.op(), Kind: KindInvalidParams, Msg: fmt.Sprintf("the prompt has %d bytes, more than the %d that one message may have: attach files, or send it in parts", len(m.Prompt)+len(m.DisplayPrompt), MaxPromptBytes)}
+	}
 	return turn.Send{Headers: m.RequestHeaders, Message: event.Queued{
 		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments,
 		AgentMode: m.AgentMode, Steering: m.Immediate,

@@ -218,6 +218,10 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 		}
 		return
 	}
+	if a, ok := body.(turn.ToolAnswer); ok {
+		a.Redact = h.rt.keys.redact
+		body = a
+	}
 	h.sess.Post(body, nil, func(v any, err error) {
 		if done != nil {
 			done(v, wrap(c.op(), h.id, err))

@@ -50,6 +50,10 @@ func newConn(s *Server, rwc io.ReadWriteCloser) *conn {
 // where a token is asked for.
 const handshakeTime = 30 * time.Second
 
+// strangerFrame is the largest message taken of a client that has not shown the
+// server's token yet: nobody unknown makes it hold more.
+const strangerFrame = 64 << 10
+
 // serve runs the connection to its end.
 func (c *conn) serve(ctx context.Context) error {
 	news := newLifecycle(c)
@@ -58,6 +62,7 @@ func (c *conn) serve(ctx context.Context) error {
 	c.pumps.Go(news.run)
 	defer context.AfterFunc(c.rpc.Context(), c.drop)()
 	if !c.open {
+		c.rpc.LimitFrames(strangerFrame)
 		c.handshake = time.AfterFunc(handshakeTime, c.rpc.Close)
 		defer c.handshake.Stop()
 	}

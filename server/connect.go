@@ -42,6 +42,7 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	if c.handshake != nil {
 		c.handshake.Stop()
 	}
+	c.rpc.LimitFrames(0)
 	c.open = true
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
 }

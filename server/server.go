@@ -39,7 +39,7 @@ type Config struct {
 	// MaxQueueBytes bounds what waits to be sent to one client; beyond it the
 	// client has stopped reading and its connection is closed. 0 is 64 MiB.
 	MaxQueueBytes int64
-	// MaxFrameBytes is the largest message taken and sent; 0 is 64 MiB.
+	// MaxFrameBytes is the largest message taken; 0 is 64 MiB.
 	MaxFrameBytes int64
 	// Peers are other servers, to whose sessions clients may attach here.
 	Peers []remote.Peer

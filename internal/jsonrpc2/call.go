@@ -80,8 +80,8 @@ func (c *Conn) enqueue(b *bytes.Buffer, method string) error {
 }
 
 func (c *Conn) checkSize(method string, size int) error {
-	if int64(size) > c.cfg.MaxFrameBytes {
-		return fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, method, size, c.cfg.MaxFrameBytes)
+	if int64(size) > c.cfg.MaxSendBytes {
+		return fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, method, size, c.cfg.MaxSendBytes)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,7 +34,10 @@ type Config struct {
 	// Handler takes what the peer asks. Without one every request is answered
 	// with MethodNotFound.
 	Handler Handler
-	// MaxFrameBytes is the largest body accepted and the largest sent. An incoming
+	// MaxSendBytes is the largest body sent: an answer beyond it is an error
+	// instead. Default 512 MiB.
+	MaxSendBytes int64
+	// MaxFrameBytes is the largest body accepted. An incoming
 	// message beyond it is read, thrown away and fails alone. Default 64 MiB.
 	MaxFrameBytes int64
 	// MaxQueueBytes is how many bytes may wait to be written when one more message
@@ -59,6 +63,7 @@ type Config struct {
 
 func (cfg *Config) validate() {
 	setDefault(&cfg.MaxFrameBytes, 64<<20)
+	setDefault(&cfg.MaxSendBytes, 512<<20)
 	setDefault(&cfg.MaxQueueBytes, 64<<20)
 	setDefault(&cfg.SoftQueueBytes, 1<<20)
 	setDefault(&cfg.MaxInFlight, 10_000)
@@ -86,6 +91,8 @@ type Conn struct {
 	rwc io.ReadWriteCloser
 	in  *frameReader
 	out *queue
+
+	maxFrame atomic.Int64 // what is accepted now
 
 	// ctx is the parent of the contexts of all requests; it ends, with a cause
 	// that matches ErrClosed, when the connection does.
@@ -123,11 +130,22 @@ func New(rwc io.ReadWriteCloser, cfg Config) *Conn {
 		done:     make(chan struct{}),
 	}
 	c.out = newQueue(cfg.SoftQueueBytes, cfg.MaxQueueBytes, func() { c.stop(ErrSlowPeer) })
+	c.maxFrame.Store(cfg.MaxFrameBytes)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.table.state = stateNew
 	c.table.incoming = make(map[ID]*Responder)
 	c.table.outgoing = make(map[int64]*call)
 	return c
+}
+
+// LimitFrames changes the largest body accepted, Config.MaxFrameBytes until then:
+// a server may trust a peer with less before it knows who it is. n of 0 or less
+// goes back to the Config's.
+func (c *Conn) LimitFrames(n int64) {
+	if n <= 0 {
+		n = c.cfg.MaxFrameBytes
+	}
+	c.maxFrame.Store(n)
 }
 
 // Serve reads, writes and dispatches until the peer closes the stream, ctx
@@ -288,7 +306,7 @@ func (c *Conn) read() error {
 		default:
 			return fmt.Errorf("jsonrpc2: read a header from the peer: %w", err)
 		}
-		if n > c.cfg.MaxFrameBytes {
+		if n > c.maxFrame.Load() {
 			o, err := c.in.skim(n)
 			if err != nil {
 				return fmt.Errorf("jsonrpc2: read past a message of %d bytes: %w", n, err)
@@ -350,7 +368,7 @@ func (c *Conn) receiveAnswer(m message) {
 // was too large to keep.
 func (c *Conn) receiveTooLarge(size int64, o *outline) {
 	c.count(func(s *Stats) { s.BadMessages++ })
-	e := Errorf(CodeInvalidRequest, "Invalid request: the message has %d bytes; the limit is %d", size, c.cfg.MaxFrameBytes)
+	e := Errorf(CodeInvalidRequest, "Invalid request: the message has %d bytes; the limit is %d", size, c.maxFrame.Load())
 	var id ID
 	if raw := o.id; o.isObject && !o.repeated && len(raw) <= longestSkimID {
 		if raw = bytes.TrimSpace(raw); validID(raw) {
@@ -358,7 +376,7 @@ func (c *Conn) receiveTooLarge(size int64, o *outline) {
 		}
 	}
 	if !o.spans[memberMethod].found() && id != "" &&
-		c.resolve(id, nil, fmt.Errorf("%w: the peer's answer has %d bytes, the limit is %d", ErrTooLarge, size, c.cfg.MaxFrameBytes)) {
+		c.resolve(id, nil, fmt.Errorf("%w: the peer's answer has %d bytes, the limit is %d", ErrTooLarge, size, c.maxFrame.Load())) {
 		return
 	}
 	if !o.spans[memberMethod].found() {

@@ -94,7 +94,7 @@ var (
 	// ErrSlowPeer is why a connection was closed whose peer let more than
 	// Config.MaxQueueBytes pile up without reading.
 	ErrSlowPeer = errors.New("jsonrpc2: peer stopped reading: too many bytes wait to be sent")
-	// ErrTooLarge is returned for a message over Config.MaxFrameBytes. The
+	// ErrTooLarge is returned for a message over the limit for its direction. The
 	// message was not sent; the connection lives.
 	ErrTooLarge = errors.New("jsonrpc2: message is larger than a frame may be")
 	// ErrCancelled is the cause of the context of a request that the peer

@@ -30,7 +30,7 @@ func (r *Responder) Context() context.Context { return r.ctx }
 // AsError(err). It does not block. A nil result is sent as null; a
 // json.RawMessage is sent as it is.
 //
-// A result that does not encode, or does not fit Config.MaxFrameBytes, is
+// A result that does not encode, or does not fit Config.MaxSendBytes, is
 // replaced with a -32603 error that says so. After the connection has closed,
 // and for notifications, the answer is dropped. A second answer is dropped,
 // counted and reported.
@@ -122,7 +122,7 @@ func (r *Responder) deliver(result any, err error, wait bool) {
 func (r *Responder) encode(b *bytes.Buffer, result any, err error) {
 	if err == nil {
 		bad := encodeResult(b, r.req.ID, result)
-		size, limit := int64(b.Len()), r.conn.cfg.MaxFrameBytes
+		size, limit := int64(b.Len()), r.conn.cfg.MaxSendBytes
 		switch {
 		case bad == nil && size <= limit:
 			return
@@ -135,7 +135,7 @@ func (r *Responder) encode(b *bytes.Buffer, result any, err error) {
 	}
 	e := AsError(err)
 	encodeFailure(b, r.req.ID, e)
-	if int64(b.Len()) > r.conn.cfg.MaxFrameBytes {
+	if int64(b.Len()) > r.conn.cfg.MaxSendBytes {
 		b.Reset()
 		encodeFailure(b, r.req.ID, &Error{Code: e.Code, Message: fmt.Sprintf("the error of %s is too long to send", r.req.Method)})
 	}

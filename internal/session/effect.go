@@ -89,7 +89,7 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 	req := e.Request
 	provider, err := s.resolve(ctx, &req)
 	if err != nil {
-		s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: asModelError(err)}})
+		s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: s.modelError(err)}})
 		return
 	}
 	var waited time.Duration
@@ -104,7 +104,7 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 		if ctx.Err() != nil {
 			return // aborted: nobody waits for the outcome
 		}
-		failure := asModelError(err)
+		failure := s.modelError(err)
 		wait, again := s.cfg.Retry.Next(attempt, failure, rand.Float64())
 		if !again {
 			failure = s.cfg.Retry.Final(attempt, waited, failure)
@@ -161,10 +161,17 @@ func crashed(v any) *model.Error {
 	return &model.Error{Kind: model.Query, Msg: fmt.Sprintf("the model provider failed inside Transom: %v", v)}
 }
 
-func asModelError(err error) *model.Error {
+// modelError is an error as it may be written down: secrets that the runtime was
+// given are taken out, whoever repeated them.
+func (s *Session) modelError(err error) *model.Error {
 	var e *model.Error
-	if errors.As(err, &e) {
+	if !errors.As(err, &e) {
+		e = &model.Error{Kind: model.Query, Msg: "the model request failed: " + err.Error(), Err: err}
+	}
+	if s.cfg.Redact == nil {
 		return e
 	}
-	return &model.Error{Kind: model.Query, Msg: "the model request failed: " + err.Error(), Err: err}
+	out := *e
+	out.Msg, out.Code = s.cfg.Redact(e.Error()), s.cfg.Redact(e.Code)
+	return &out
 }

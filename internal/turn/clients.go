@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
@@ -169,8 +170,22 @@ func (m *machine) reoffer() {
 // anew counts as the newest.
 func (m *machine) attach(c Client) {
 	clients := slices.DeleteFunc(slices.Clone(m.s.Live.Clients), func(have Client) bool { return have.ID == c.ID })
+	if names := redeclared(clients, c); len(names) > 0 {
+		m.emit(event.SessionWarning{WarningType: "tools", Message: "Another client has declared these tools too, and is asked to run them from now on: " + strings.Join(names, ", ") + ". They come back to the earlier client when the later one leaves."})
+	}
 	m.s.Live.Clients = append(clients, c)
 	m.reoffer()
+}
+
+// redeclared names the tools of a client that others declare already.
+func redeclared(others []Client, c Client) []string {
+	var names []string
+	for _, t := range c.Tools.All() {
+		if slices.ContainsFunc(others, func(o Client) bool { _, ok := o.Tools.Lookup(t.Name); return ok }) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // detach takes a client away and settles what only it could have answered.

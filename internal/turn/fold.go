@@ -60,6 +60,8 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeExternalToolCompleted: foldInto((*Durable).foldExternalDone),
 	event.TypeLoopEnd:               foldInto((*Durable).foldLoopEnd),
 	event.TypeUsage:                 foldInto((*Durable).foldUsage),
+	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
+	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
@@ -74,7 +76,7 @@ func foldInto[T event.Payload](f func(*Durable, T)) func(*Durable, *event.Event)
 }
 
 func (d *Durable) foldStart(p event.SessionStart) {
-	d.SessionID, d.Model, d.Effort, d.Dir = p.SessionID, p.SelectedModel, p.ReasoningEffort, p.Context.Cwd
+	d.SessionID, d.Model, d.Effort, d.Dir, d.Place = p.SessionID, p.SelectedModel, p.ReasoningEffort, p.Context.Cwd, p.Context
 	d.Mode = "interactive"
 	d.Started, _ = time.Parse(time.RFC3339Nano, p.StartTime)
 }
@@ -86,15 +88,13 @@ func (d *Durable) foldResume(p event.SessionResume) {
 	if p.ReasoningEffort != "" {
 		d.Effort = p.ReasoningEffort
 	}
-	if p.Context.Cwd != "" {
-		d.Dir = p.Context.Cwd
+	if p.Context.Cwd != "" && p.Context.Cwd != d.Dir {
+		d.Dir, d.Place = p.Context.Cwd, p.Context
 	}
 }
 
-func (d *Durable) foldModel(p event.ModelChange)      { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
-func (d *Durable) foldMode(p event.ModeChanged)       { d.Mode = p.NewMode }
-func (d *Durable) foldContext(p event.ContextChanged) { d.Dir = p.Cwd }
-func (d *Durable) foldName(p event.Named)             { d.Name = p.Name }
+func (d *Durable) foldModel(p event.ModelChange) { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
+func (d *Durable) foldMode(p event.ModeChanged)  { d.Mode = p.NewMode }
 
 func (d *Durable) foldSystem(p event.SystemMessage) {
 	if p.Role == "system" {
@@ -126,7 +126,16 @@ func (d *Durable) foldUser(p event.UserMessage) {
 		d.Title = Title(p.Content)
 	}
 	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
-		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: p.MessageID}
+		// A seeded turn, and one that a hook asked for, belong to the message that
+		// led to them: whoever waits for the answer to it waits for theirs.
+		if p.Source != seedSource && p.Source != hookSource || d.Origin == "" {
+			d.Origin = p.MessageID
+		}
+		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: d.Origin, ByHook: p.Source == hookSource}
+	} else if d.Loop.ByHook && p.Source != hookSource && p.Source != seedSource && !d.Loop.InTurn && !d.Loop.Answered {
+		// The context that a hook put before a prompt is not what began the loop.
+		d.Origin = p.MessageID
+		d.Loop.MessageID, d.Loop.ByHook = p.MessageID, false
 	}
 }
 

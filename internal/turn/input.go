@@ -90,13 +90,16 @@ type Suspend struct{ EventsBytes int64 }
 
 // Configure changes settings of the running session; nil leaves one as it is.
 type Configure struct {
-	Model    *string
-	Effort   *string
-	Mode     *string
-	Name     *string
-	AutoName bool // Name came from Transom: it never replaces a host's
-	Dir      *string
-	Settings func(*Settings) // pure
+	Model      *string
+	Effort     *string
+	Mode       *string
+	Name       *string
+	AutoName   bool // Name came from Transom: it never replaces a host's
+	Dir        *string
+	Place      *event.Context  // what is known of the repository in the directory
+	ApproveAll *bool           // calls run unasked
+	Forget     bool            // what was approved for the session
+	Settings   func(*Settings) // pure
 }
 
 // Send is a message of a user. Result: its message id (string).

@@ -50,6 +50,7 @@ func (m *machine) adopt(in Resume) {
 	}
 	if in.Loaded {
 		m.emit(event.Epoch{PID: in.PID})
+		defer m.forgotten()
 	}
 	if !in.Quiet {
 		m.emit(p)

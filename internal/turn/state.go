@@ -22,23 +22,29 @@ type Durable struct {
 	LastID    string // of the last persisted public event: the next one's parent
 	Events    int64  // persisted public events
 
-	Model  string
-	Effort string
-	Mode   string
-	Dir    string
-	Name   string // as a host set it
-	Title  string // of the first prompt
-	System string // the system message the model was last given
+	Model     string
+	Effort    string
+	Mode      string
+	Dir       string
+	Name      string        // as a host set it
+	AutoNamed bool          // Name is Transom's or a host's own guess
+	Place     event.Context // what is known of Dir
+	Title     string        // of the first prompt
+	System    string        // the system message the model was last given
 
 	Window   window.Window
 	Clears   uint64         // clears made: the number of the window
 	Steering []event.Queued // to be shown at the next model call, in order
 	Queue    []event.Queued // to have a turn each, in order
 	Loop     Loop
+	Origin   string // id of the message that the newest loop goes back to
 
-	Approved []string // what lasting approvals of the session cover
-	Usage    map[string]event.ModelMetric
-	APIMs    int64
+	Approved              []string // what lasting approvals of the session cover
+	AllowAll              bool     // every call runs unasked, as the log says
+	Prompts               int64    // of users
+	LastInput, LastOutput int64    // tokens of the newest model call
+	Usage                 map[string]event.ModelMetric
+	APIMs                 int64
 }
 
 // Loop is an agent loop: model calls and tool calls from one prompt to the end
@@ -46,7 +52,8 @@ type Durable struct {
 type Loop struct {
 	Open          bool
 	InteractionID string
-	MessageID     string // of the message it began with
+	MessageID     string // of the message it goes back to
+	ByHook        bool   // its first message is a hook's
 	Turn          int    // number of the model call in the loop, from 0
 	InTurn        bool   // a turn_start without its turn_end
 	Answered      bool   // the model's answer of this turn is in the log

@@ -187,5 +187,14 @@ func (m *machine) configure(in Configure) error {
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})
 	}
+	if in.Place != nil {
+		m.place(*in.Place)
+	}
+	if in.ApproveAll != nil {
+		m.approveAll(*in.ApproveAll)
+	}
+	if in.Forget && len(m.s.Approved) > 0 {
+		m.emit(event.ApprovalsReset{})
+	}
 	return nil
 }
