@@ -200,7 +200,7 @@ func TestUnknown(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	for _, raw := range []string{"C", "Content-Length: 5", "Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nabc", "Content-Length: 200\r\n\r\nabc"} {
 		bubble(t, func(t *testing.T) {
-			_, p := dial(t, Config{MaxFrameBytes: 100})
+			_, p := dial(t, Config{MaxFrameBytes: 100, MaxSendBytes: 100})
 			p.write(raw)
 			if err := p.hangUp(); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("after %q: Serve = %v, want unexpected EOF", raw, err)
@@ -227,7 +227,7 @@ func TestTooLarge(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				_, p := dial(t, Config{Handler: HandlerFunc(pong), MaxFrameBytes: 100_000})
+				_, p := dial(t, Config{Handler: HandlerFunc(pong), MaxFrameBytes: 100_000, MaxSendBytes: 100_000})
 				p.send(row.body)
 				p.expectError(row.id, CodeInvalidRequest)
 				p.ping("2")
@@ -237,7 +237,7 @@ func TestTooLarge(t *testing.T) {
 	}
 	t.Run("answer to a call", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
-			c, p := dial(t, Config{MaxFrameBytes: 100_000})
+			c, p := dial(t, Config{MaxFrameBytes: 100_000, MaxSendBytes: 100_000})
 			failed := make(chan error, 1)
 			c.Go(t.Context(), "read", nil, func(_ json.RawMessage, err error) { failed <- err })
 			p.expect(`{"jsonrpc":"2.0","id":1,"method":"read"}`)
@@ -254,7 +254,7 @@ func TestTooLarge(t *testing.T) {
 func TestOutgoingTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		long := strings.Repeat("y", 2000)
-		c, p := dial(t, Config{MaxFrameBytes: 1000, Handler: HandlerFunc(func(_ context.Context, _ *Conn, r *Responder) {
+		c, p := dial(t, Config{MaxFrameBytes: 1000, MaxSendBytes: 1000, Handler: HandlerFunc(func(_ context.Context, _ *Conn, r *Responder) {
 			switch r.Request().Method {
 			case "big":
 				r.Reply(long, nil)
