@@ -19,6 +19,10 @@ type Client struct {
 	Permission bool
 	// Hooks: the client answers hooks.
 	Hooks bool
+	// Elicits: the client can ask its user for something.
+	Elicits bool
+	// Commands are the slash commands that the client has registered.
+	Commands []event.CommandInfo
 	// Continues: the client took up pending work, and answers requests made to
 	// clients that are gone.
 	Continues bool
@@ -173,7 +177,11 @@ func (m *machine) attach(c Client) {
 	if names := redeclared(clients, c); len(names) > 0 {
 		m.emit(event.SessionWarning{WarningType: "tools", Message: "Another client has declared these tools too, and is asked to run them from now on: " + strings.Join(names, ", ") + ". They come back to the earlier client when the later one leaves."})
 	}
+	before := m.s
 	m.s.Live.Clients = append(clients, c)
+	if len(clients) > 0 {
+		m.newcomers(before)
+	}
 	m.reoffer()
 }
 
@@ -210,8 +218,11 @@ func (m *machine) detach(in Detach) {
 		m.ready.Result = true
 		return
 	}
-	before := l.Offers
+	before, was := l.Offers, m.s
 	l.Clients = clients
+	if len(clients) > 0 {
+		m.newcomers(was)
+	}
 	if len(clients) == 0 {
 		if m.s.Phase() == Ending {
 			m.ended() // nobody is left to answer

@@ -125,6 +125,9 @@ func (d *Durable) foldUser(p event.UserMessage) {
 	if d.Title == "" {
 		d.Title = Title(p.Content)
 	}
+	if p.Source == "" && p.Delivery != deliveredSteering {
+		d.Prompts++
+	}
 	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
 		// A seeded turn, and one that a hook asked for, belong to the message that
 		// led to them: whoever waits for the answer to it waits for theirs.
@@ -254,6 +257,7 @@ func (d *Durable) addUsage(p event.Usage) {
 	usage[p.Model] = u
 	d.Usage = usage
 	d.APIMs += p.DurationMs
+	d.LastInput, d.LastOutput = p.Input, p.Output
 }
 
 // call changes one call of the open batch, in a copy.

@@ -166,7 +166,7 @@ func (m *machine) configure(in Configure) error {
 		if *in.Name == "" {
 			return &Refusal{Kind: "invalid_params", Msg: "a session's name must not be empty"}
 		}
-		if !in.AutoName || m.s.Name == "" {
+		if !in.AutoName || m.s.Name == "" || m.s.AutoNamed {
 			m.emit(event.Named{Name: *in.Name, Auto: in.AutoName})
 			m.emit(event.TitleChanged{Title: *in.Name})
 		}
