@@ -48,9 +48,9 @@ type slot struct {
 type loaded struct {
 	*session.Session
 	models     *models
-	own        BuiltIns // nil: none
-	ownErr     error    // why there are none
-	requesters sync.Map // client id → requester
+	own        BuiltIns   // nil: none
+	ownErr     error      // why there are none
+	requesters sync.Map   // client id → requester
 	files      sync.Mutex // held while the session's own files are changed
 }
 

@@ -402,8 +402,10 @@ type Info struct {
 	ReasoningEffort string
 	Mode            string
 	Name            string // as a host set it
+	AutoNamed       bool   // Name is a guess: one that a host sets takes its place
 	Title           string // Name, else made of the first prompt
 	Dir             string
+	Repository      Repository // at Dir, as far as a host told
 	Started         time.Time
 	Modified        time.Time
 	Loaded          bool // in this process
@@ -437,7 +439,7 @@ type Pending struct {
 func describe(v *turn.State) Info {
 	i := Info{
 		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
-		Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Acting: v.Phase() == turn.Acting, Remote: v.Live.Settings.Remote,
+		AutoNamed: v.AutoNamed, Repository: repository(v.Place), Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Acting: v.Phase() == turn.Acting, Remote: v.Live.Settings.Remote,
 		Clears: int(v.Clears), Messages: v.Window.Len(), WindowTokens: v.Window.Tokens(),
 	}
 	if i.Title == "" {

@@ -1,0 +1,40 @@
+package transom
+
+import (
+	"path/filepath"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/turn"
+)
+
+// Repository is what a host knows of the repository that a session works in.
+type Repository struct {
+	Root       string // its top directory
+	Branch     string
+	Name       string // such as "owner/name"
+	Host       string // such as "github.com"
+	HostType   string // "github" or "ado"
+	HeadCommit string
+	BaseCommit string // where the branch left the main one
+}
+
+func repository(c event.Context) Repository {
+	return Repository{c.GitRoot, c.Branch, c.Repository, c.RepositoryHost, c.HostType, c.HeadCommit, c.BaseCommit}
+}
+
+// NoteRepository records what a host knows of the repository at Dir, and tells
+// all clients. Where the session has left Dir meanwhile nothing happens. Result:
+// nil.
+type NoteRepository struct {
+	Dir        string
+	Repository Repository
+}
+
+func (NoteRepository) op() string { return "session.metadata.recordContextChange" }
+func (n NoteRepository) body() (turn.Body, error) {
+	r := n.Repository
+	return turn.Configure{Place: &event.Context{
+		Cwd: filepath.Clean(n.Dir), GitRoot: r.Root, Branch: r.Branch, Repository: r.Name, RepositoryHost: r.Host,
+		HostType: r.HostType, HeadCommit: r.HeadCommit, BaseCommit: r.BaseCommit,
+	}}, nil
+}
