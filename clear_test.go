@@ -2,8 +2,10 @@ package transom_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,5 +103,51 @@ func TestClearInProcess(t *testing.T) {
 	if err := rt.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	_ = event.TypeAbort
+}
+
+// TestHandlerErrorsHoldNoSecret: what a host's handler threw is written without
+// the keys that the runtime was given.
+func TestHandlerErrorsHoldNoSecret(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	const secret = "sk-very-secret-0123456789"
+	sc := &script{replies: []model.Message{{Calls: []model.Call{{ID: "c1", Name: "probe", Arguments: `{}`}}}, {Text: "done"}}}
+	rt, err := transom.Open(transom.Config{Store: memlog.New(), Provider: sc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rt.CreateSession(ctx, transom.SessionConfig{
+		Tools: []tool.Tool{{Name: "probe", SkipPermission: true}}, Custom: sc,
+		Provider: &transom.ProviderConfig{BaseURL: "http://127.0.0.1:1/v1", APIKey: secret},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(ctx, transom.Message{Prompt: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for e, err := range s.Events().All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(e.Line), secret) {
+			t.Errorf("%s holds the key", e.Line)
+		}
+		switch p := e.Payload.(type) {
+		case event.ExternalToolRequested:
+			s.Post(transom.AnswerTool{RequestID: p.RequestID, Error: json.RawMessage(`"cannot log in with ` + secret + `"`)}, nil)
+		case event.ToolComplete:
+			seen = strings.Contains(p.Error.Message, "cannot log in with")
+		}
+		if e.Type == event.TypeSessionIdle {
+			break
+		}
+	}
+	if !seen {
+		t.Error("the rest of the detail is lost")
+	}
+	if err := rt.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
