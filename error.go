@@ -72,6 +72,17 @@ func KindOf(err error) Kind {
 	return KindInternal
 }
 
+// Retryable reports whether the same request may succeed a little later, by itself.
+func Retryable(err error) bool {
+	switch KindOf(err) {
+	case KindCancelled, KindDeadline, KindOverloaded, KindClosing:
+		return true
+	case KindConflict: // another process is at work on the session, and will have done
+		return errors.As(err, new(*eventlog.HeldError))
+	}
+	return false
+}
+
 func notFound(op, id string) *Error {
 	return &Error{Op: op, Kind: KindNotFound, SessionID: id, Msg: "Session not found: " + id}
 }

@@ -57,15 +57,6 @@ func Code(k transom.Kind) int {
 	return jsonrpc2.CodeInternalError
 }
 
-// retryable reports whether the same request may succeed a little later.
-func retryable(k transom.Kind) bool {
-	switch k {
-	case transom.KindCancelled, transom.KindDeadline, transom.KindOverloaded, transom.KindClosing:
-		return true
-	}
-	return false
-}
-
 // errorData is the data member of every error.
 type errorData struct {
 	Kind      string `json:"kind"`
@@ -83,11 +74,11 @@ func fail(op string, err error) error {
 		return err
 	}
 	kind := transom.KindOf(err)
-	return &jsonrpc2.Error{Code: Code(kind), Message: err.Error(), Data: errorData{string(kind), op, retryable(kind)}}
+	return &jsonrpc2.Error{Code: Code(kind), Message: err.Error(), Data: errorData{string(kind), op, transom.Retryable(err)}}
 }
 
 func failKind(op string, k transom.Kind, msg string) error {
-	return &jsonrpc2.Error{Code: Code(k), Message: msg, Data: errorData{string(k), op, retryable(k)}}
+	return fail(op, &transom.Error{Op: op, Kind: k, Msg: msg})
 }
 
 func invalid(op, msg string) error { return failKind(op, transom.KindInvalidParams, msg) }
