@@ -87,6 +87,7 @@ var layers = []struct {
 	{"internal/turn", 3},
 	{"internal/window", 2},
 	{"internal/policy", 2},
+	{"internal/builtin", 2},
 	{"model", 1},
 	{"tool", 1},
 	{"eventlog", 1},

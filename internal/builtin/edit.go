@@ -1,0 +1,177 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/transom-run/transom/tool"
+)
+
+// maxEdit is the largest file that edit changes.
+const maxEdit = 50 << 20
+
+const editSchema = `{
+ "type": "object",
+ "properties": {
+  "path": {"type": "string", "description": "The file. Relative paths start at the working directory."},
+  "old_str": {"type": "string", "description": "What to replace; it has to occur exactly once, white space included."},
+  "new_str": {"type": "string", "description": "What takes its place; may be empty."}
+ },
+ "required": ["path", "old_str", "new_str"]
+}`
+
+type editArgs struct {
+	Path string `json:"path"`
+	Old  string `json:"old_str"`
+	New  string `json:"new_str"`
+}
+
+// edition is an edit worked out, before anything is written.
+type edition struct {
+	path, resolved string
+	info           fs.FileInfo
+	before, after  string
+	refusal        string
+}
+
+func (s *Set) edit() tool.Tool {
+	return tool.Tool{
+		Name: "edit", Parameters: json.RawMessage(editSchema),
+		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
+			e, err := s.workOut(call)
+			if err != nil {
+				return tool.Permission{}, err
+			}
+			if e.refusal != "" {
+				s.plans.put(call.ID, plan{refusal: e.refusal})
+				return s.askWrite(call, writeRequest{Intention: "Edit " + valid(e.path) + doomed, FileName: e.path, ResolvedPath: e.resolved})
+			}
+			c := compare(e.before, e.after)
+			s.plans.put(call.ID, plan{resolved: e.resolved, diff: c.core()})
+			return s.askWrite(call, writeRequest{Intention: "Edit " + valid(e.path), FileName: e.path, ResolvedPath: e.resolved,
+				Diff: valid(c.unified(e.path, true))})
+		},
+		Handler: s.runEdit,
+	}
+}
+
+// workOut reads the file and makes the edit in memory.
+func (s *Set) workOut(call tool.Call) (edition, error) {
+	var a editArgs
+	if err := decode(call, &a); err != nil {
+		return edition{}, err
+	}
+	e := edition{path: s.abs(call, a.Path)}
+	e.resolved = resolve(e.path)
+	info, err := os.Stat(e.resolved)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.refusal = pathMissing(e.path)
+	case err != nil:
+		e.refusal = fmt.Sprintf("%s cannot be read: %v", e.path, cause(err))
+	case !info.Mode().IsRegular():
+		e.refusal = fmt.Sprintf("%s is not a file.", e.path)
+	case info.Size() > maxEdit:
+		e.refusal = fmt.Sprintf("%s is too large to be edited (%d MB).", e.path, info.Size()>>20)
+	case a.Old == "":
+		e.refusal = "The old_str is empty: it has to name what to replace."
+	case a.Old == a.New:
+		e.refusal = "The old_str and the new_str are equal: there is nothing to change."
+	}
+	if e.refusal != "" {
+		return e, nil
+	}
+	e.info = info
+	raw, err := os.ReadFile(e.resolved)
+	if err != nil {
+		e.refusal = fmt.Sprintf("%s cannot be read: %v", e.path, cause(err))
+		return e, nil
+	}
+	e.before = string(raw)
+	e.after, e.refusal = replaceOnce(e.path, e.before, a.Old, a.New)
+	return e, nil
+}
+
+// replaceOnce makes the edit, or says why it cannot be made. In a file whose
+// lines end in CR LF, which view does not show, a text with bare line feeds is
+// found as well, and what takes its place gets the file's line ends.
+func replaceOnce(path, text, old, with string) (string, string) {
+	n := strings.Count(text, old)
+	if n == 0 && strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") {
+		old = strings.ReplaceAll(old, "\n", "\r\n")
+		n = strings.Count(text, old)
+	}
+	if n == 1 && strings.Contains(text, "\r\n") && !strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\n") {
+		with = strings.ReplaceAll(strings.ReplaceAll(with, "\r\n", "\n"), "\n", "\r\n")
+	}
+	switch {
+	case n == 0:
+		return "", fmt.Sprintf("The old_str does not occur in %s: nothing was changed. It has to match to the letter, white space included; view the file and try again.", path)
+	case n > 1:
+		return "", fmt.Sprintf("The old_str occurs %d times in %s: nothing was changed. Take in more of the lines around it, so that it occurs once.", n, path)
+	}
+	return strings.Replace(text, old, with, 1), ""
+}
+
+func (s *Set) runEdit(ctx context.Context, call tool.Call) (tool.Result, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	p, asked := s.plans.take(call.ID)
+	if asked && p.refusal != "" {
+		return failure("%s", p.refusal)
+	}
+	e, err := s.workOut(call)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if e.refusal != "" {
+		return failure("%s", e.refusal)
+	}
+	if asked && (p.resolved != e.resolved || p.diff != compare(e.before, e.after).core()) {
+		return failure("%s has changed since the edit was approved: nothing was written. View it and try again.", e.path)
+	}
+	if s.cfg.BeforeWrite != nil {
+		if err := s.cfg.BeforeWrite(ctx, Change{Path: e.resolved, Exists: true, Before: []byte(e.before), Mode: e.info.Mode()}); err != nil {
+			return failure("%s was not changed: %v", e.path, err)
+		}
+	}
+	if err := replaceFile(e.resolved, e.info, e.after); err != nil {
+		return failure("%s cannot be written: %v", e.path, cause(err))
+	}
+	return success(edited(e.path))
+}
+
+// replaceFile puts new contents in the place of a file, whole or not at all, with
+// its permissions. Where that would make the file another's or cut its other names
+// off, or the directory may not be written to, it is written in place.
+func replaceFile(path string, info fs.FileInfo, text string) error {
+	// A file that may not be written to is not replaced either.
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".transom-edit-*")
+	if err != nil || !ours(info) {
+		if err == nil {
+			tmp.Close()
+			os.Remove(tmp.Name())
+		}
+		return os.WriteFile(path, []byte(text), info.Mode().Perm())
+	}
+	_, err = tmp.WriteString(text)
+	err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
