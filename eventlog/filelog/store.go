@@ -260,7 +260,8 @@ func (s *Store) Hold(id string) (eventlog.Hold, error) {
 		return nil, err
 	}
 	if err := s.fs.mkdirAll(s.root); err != nil {
-		return nil, s.wrap("hold", id, err)
+		// Not wrapped: that a directory is missing says nothing about the session.
+		return nil, fmt.Errorf("the directory of the sessions, %s, cannot be made: %v: choose another home", s.root, err)
 	}
 	table, err := tableOf(s.root)
 	if err != nil {
