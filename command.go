@@ -105,7 +105,8 @@ type Configure struct {
 	AvailableTools *[]string
 	ExcludedTools  *[]string
 	Streaming      *bool
-	Dir            *string
+	// Dir is the working directory from now on; it must exist.
+	Dir *string
 }
 
 func (Configure) op() string { return "session.configure" }

@@ -70,7 +70,7 @@ type SessionConfig struct {
 	Custom model.Provider
 	// GitHubToken is the account whose models the session uses.
 	GitHubToken string
-	// Dir is the session's working directory.
+	// Dir is the session's working directory; it must exist. "" is the runtime's.
 	Dir string
 	// OnPermission answers permission questions in this process. nil: see
 	// RequestPermission; where neither is given, what needs approval is denied.

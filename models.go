@@ -1,8 +1,10 @@
 package transom
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/transom-run/transom/model"
@@ -86,6 +88,9 @@ func (m *models) usable(ctx context.Context) error {
 	m.mu.Unlock()
 	var setup *model.Error
 	if m.own != nil && errors.As(err, &setup) {
+		if setup.Code != catalog.CodeUnsupported {
+			return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
+		}
 		return err
 	}
 	if token == "" || choice == nil || choice.Account == nil {
@@ -181,7 +186,8 @@ func (r *Runtime) Account(ctx context.Context) Account {
 }
 
 // Models lists what sessions without a provider of their own can use, the default
-// first. Unauthenticated where there is neither an account nor a provider.
+// first; where the provider does not say how large a window is, it is the
+// documented default. Unauthenticated where there is neither an account nor a provider.
 func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
 	const op = "models.list"
 	l, ok := r.cfg.Provider.(model.Lister)
@@ -199,5 +205,11 @@ func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
 		}
 	}
 	models, err := l.Models(ctx)
+	models = slices.Clone(models) // it may be the provider's own
+	for i := range models {
+		if models[i].ContextWindow == 0 {
+			models[i].ContextWindow = cmp.Or(r.cfg.ContextWindow, catalog.DefaultContextWindow)
+		}
+	}
 	return models, wrap(op, "", err)
 }

@@ -122,6 +122,9 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		cfg.ID = session.NewID()
 	}
 	h, settings, err := r.prepare(cfg)
+	if err == nil {
+		cfg.Dir, err = r.dir(cfg.Dir)
+	}
 	if err != nil {
 		return nil, wrap(op, cfg.ID, err)
 	}
@@ -163,7 +166,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h.load(sess)
 	begin := turn.Begin{
-		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: r.dir(cfg.Dir),
+		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
 		Settings: settings, Client: h.client,
 	}
 	begin.Settings.TokenLimit = models.window()
@@ -335,15 +338,20 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	return s
 }
 
-// dir is the working directory of a session.
-func (r *Runtime) dir(dir string) string {
+// dir is the working directory of a session that asks for one. It is looked up
+// where the call is made: a session must not begin where no tool could run.
+func (r *Runtime) dir(dir string) (string, error) {
 	if dir == "" {
-		return r.cfg.Dir
+		return r.cfg.Dir, nil
 	}
 	if !filepath.IsAbs(dir) {
-		return filepath.Join(r.cfg.Dir, dir)
+		dir = filepath.Join(r.cfg.Dir, dir)
 	}
-	return filepath.Clean(dir)
+	dir = filepath.Clean(dir)
+	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
+		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
+	}
+	return dir, nil
 }
 
 // reserve takes an id for a session to be created. An id whose session is ending

@@ -110,7 +110,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 		Quiet: cfg.Quiet, AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
-		dir := h.rt.dir(*cfg.Dir)
+		dir, err := h.rt.dir(*cfg.Dir)
+		if err != nil {
+			return err
+		}
 		in.Dir = &dir
 	}
 	if err := h.rt.access(ctx, cfg); err != nil {
@@ -204,7 +207,11 @@ func (h *Session) ID() string { return h.id }
 // type documents, from the session's own goroutine: it must not block, and may be
 // nil.
 func (h *Session) Post(c Command, done func(result any, err error)) {
-	body, err := c.body()
+	c, err := h.located(c)
+	var body turn.Body
+	if err == nil {
+		body, err = c.body()
+	}
 	if err == nil {
 		select {
 		case <-h.gone:
@@ -227,6 +234,16 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
+}
+
+// located is the command with its directory looked up, where it names one.
+func (h *Session) located(c Command) (Command, error) {
+	if set, ok := c.(Configure); ok && set.Dir != nil {
+		dir, err := h.rt.dir(*set.Dir)
+		set.Dir = &dir
+		return set, err
+	}
+	return c, nil
 }
 
 // do posts a command and waits for its result.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,4 +28,26 @@ func TestBusyElsewhereIsRetryable(t *testing.T) {
 	if e := f.Error; e == nil || e.Code != -32012 || e.Data.Retryable {
 		t.Errorf("created twice: %+v", f)
 	}
+}
+
+// What a host brings is its own fault, and said before anything is made.
+func TestSettingsThatCannotBe(t *testing.T) {
+	c := play(t).connect(t)
+	missing := filepath.Join(t.TempDir(), "missing")
+	bad := []obj{
+		{"workingDirectory": missing},
+		{"provider": obj{"type": "openai", "baseUrl": "nohost"}, "model": "m"},
+	}
+	for _, settings := range bad {
+		settings["sessionId"] = id1
+		c.fails(-32602, "session.create", settings)
+	}
+	c.create(id1)
+	for _, settings := range bad {
+		c.fails(-32602, "session.resume", settings)
+	}
+	if msg := c.fails(-32602, "session.options.update", obj{"sessionId": id1, "workingDirectory": missing}); !strings.Contains(msg, missing) {
+		t.Error(msg)
+	}
+	c.ok("session.options.update", obj{"sessionId": id1, "workingDirectory": t.TempDir()})
 }

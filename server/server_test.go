@@ -56,6 +56,9 @@ func TestHandshake(t *testing.T) {
 	if len(models.Models) != 1 || models.Models[0].ID != "scripted" || models.Models[0].Capabilities.Limits == nil {
 		t.Errorf("models: %+v", models)
 	}
+	if got := models.Models[0].Capabilities.Limits["max_context_window_tokens"]; got != 128_000.0 {
+		t.Errorf("a window whose size nobody states has %v tokens", got)
+	}
 	var out struct {
 		Success bool
 		Error   string
