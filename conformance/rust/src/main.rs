@@ -4,6 +4,7 @@
 mod desk;
 mod handlers;
 mod player;
+mod sdk;
 mod seat;
 
 use player::Player;
