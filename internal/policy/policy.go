@@ -8,8 +8,6 @@ package policy
 import (
 	"encoding/json"
 	"net/url"
-	"slices"
-	"strings"
 )
 
 // Texts that the model reads when a call was not approved. Hosts' recordings pin
@@ -116,33 +114,6 @@ func rejection(feedback string) Decision {
 // NotAvailable is the decision where nobody can be asked.
 func NotAvailable() Decision {
 	return Decision{Verdict: Deny, Kind: "denied-no-approval-rule-and-could-not-request-from-user", Text: TextNotAvailable}
-}
-
-// Rules is what has been approved already.
-type Rules struct {
-	// ApproveAll: everything runs without asking. Only by explicit choice.
-	ApproveAll bool
-	// Granted are the keys that lasting approvals cover: see [Grants].
-	Granted []string
-}
-
-// Asks reports whether a call needs to be asked about. request is the question as
-// it would be put.
-func (r Rules) Asks(request json.RawMessage) bool {
-	if r.ApproveAll {
-		return false
-	}
-	keys := subjects(request)
-	if len(keys) == 0 {
-		return true
-	}
-	for _, k := range keys {
-		server, _, _ := strings.Cut(k, "/")
-		if !slices.Contains(r.Granted, k) && !slices.Contains(r.Granted, server+"/*") {
-			return true
-		}
-	}
-	return false
 }
 
 // request has the fields of a permissionRequest that say what it is about.

@@ -28,7 +28,7 @@ func (s *Session) start(e turn.Effect) {
 	case *turn.PreparePermission:
 		s.running.Go(func() {
 			p, err := preparePermission(ctx, e)
-			s.box.post(item{body: turn.PermissionPrepared{Fence: e.Fence, Permission: p, Forced: e.Forced, Err: err}})
+			s.box.post(item{body: turn.PermissionPrepared{Fence: e.Fence, Permission: p, Forced: e.Forced, Free: e.Free, Err: err}})
 		})
 	case *turn.CallHook:
 		s.running.Go(func() { s.callHook(ctx, e) })

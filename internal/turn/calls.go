@@ -88,19 +88,21 @@ func (m *machine) beginCalls(calls []examined) {
 }
 
 // permit runs a call, once it is allowed to. A hook may have decided: "allow"
-// asks nobody, "ask" asks whatever the rules say. What there is to ask about may
+// asks nobody, "ask" asks whatever the rules say. A rule that denies goes before
+// all of that. What there is to ask about may
 // have to be found out first, by looking at files.
 func (m *machine) permit(id, hook string) {
 	c := m.find(id)
 	offer, known := m.s.Live.Offers.Lookup(c.Name)
+	free := hook == "allow" || hook != "ask" && (m.s.Live.Settings.ApproveAll || known && offer.SkipPermission)
 	switch {
-	case hook == "allow", hook != "ask" && (m.s.Live.Settings.ApproveAll || known && offer.SkipPermission):
+	case free && len(m.s.Live.Settings.Rules.Denied) == 0:
 		m.run(id)
 	case known && offer.Permission != nil:
 		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
-		m.start(&PreparePermission{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c), Forced: hook == "ask"})
+		m.start(&PreparePermission{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c), Forced: hook == "ask", Free: free})
 	default:
-		m.question(id, m.customRequest(c), nil, hook == "ask")
+		m.question(id, m.customRequest(c), nil, hook == "ask", free)
 	}
 }
 
@@ -117,16 +119,18 @@ func (m *machine) permissionPrepared(in PermissionPrepared) {
 	case in.Permission.None && !in.Forced:
 		m.run(id)
 	default:
-		m.question(id, withCall(in.Permission.Request, id), withCall(in.Permission.Prompt, id), in.Forced)
+		m.question(id, withCall(in.Permission.Request, id), withCall(in.Permission.Prompt, id), in.Forced, in.Free)
 	}
 	m.settle()
 }
 
 // question puts the question about a call, unless an approval covers it.
-func (m *machine) question(id string, request, prompt json.RawMessage, forced bool) {
-	rules := policy.Rules{Granted: m.s.Approved}
+func (m *machine) question(id string, request, prompt json.RawMessage, forced, free bool) {
+	rules := m.rules()
 	switch {
-	case !forced && !rules.Asks(request):
+	case rules.Denies(request):
+		m.refused(id, policy.DeniedByRules())
+	case free || !forced && !rules.Asks(request):
 		m.run(id)
 	case !m.answersPermission():
 		m.refused(id, policy.NotAvailable())

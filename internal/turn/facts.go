@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
 )
 
 func (d *Durable) foldContext(p event.ContextChanged)         { d.Dir, d.Place = p.Cwd, event.Context(p) }
@@ -93,4 +94,11 @@ func (m *machine) newcomers(before State) {
 		}
 		m.emit(event.CommandsChanged{Commands: is})
 	}
+}
+
+// rules are those of hosts, and what was approved since.
+func (m *machine) rules() policy.Rules {
+	r := m.s.Live.Settings.Rules
+	r.Granted = append(slices.Clip(r.Granted), m.s.Approved...)
+	return r
 }

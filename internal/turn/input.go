@@ -161,6 +161,7 @@ type PermissionPrepared struct {
 	Fence      Fence
 	Permission tool.Permission
 	Forced     bool
+	Free       bool
 	Err        error // why the call cannot run; the model reads it
 }
 
@@ -251,6 +252,7 @@ type PreparePermission struct {
 	Tool   *tool.Compiled
 	Call   tool.Call
 	Forced bool // a hook wants somebody to be asked
+	Free   bool // nobody needs to be asked; a rule may deny it all the same
 }
 
 // AskPermission puts a question to a client that lives in this process; clients

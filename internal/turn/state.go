@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/window"
 	"github.com/transom-run/transom/tool"
 )
@@ -121,6 +122,8 @@ type Settings struct {
 	System     string // the system message; "" is none
 	TokenLimit int    // of the window
 	ApproveAll bool
+	Rules      policy.Rules // of hosts
+	Paths      Paths
 	BuiltIns   *tool.Registry // Transom's own tools; nil is none
 	FilesDir   string         // where results too large for the window are kept
 	Remote     bool           // the session lives on another server
@@ -128,6 +131,14 @@ type Settings struct {
 	Version    string
 	Available  Filter // tools that may be offered; the zero Filter is all
 	Excluded   Filter // tools that may not be
+}
+
+// Paths is where tools may work, besides the working directory.
+type Paths struct {
+	Primary string   // instead of the working directory; "" is that
+	Extra   []string // absolute
+	NoTemp  bool     // the system's directory for temporary files is not one of them
+	Any     bool     // everywhere
 }
 
 // ModelCall is a request under way.

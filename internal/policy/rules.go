@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Rules is what has been decided about calls beforehand. A denial goes before
+// everything that allows.
+type Rules struct {
+	// ApproveAll: everything runs without asking. Only by explicit choice.
+	ApproveAll bool
+	// Granted are the keys that approvals cover: see [Grants] and [Key].
+	Granted []string
+	// Denied are the keys of what must not run.
+	Denied []string
+	// Reads: reading files and URLs needs no approval.
+	Reads bool
+	// AnyURL: fetching needs no approval; otherwise what begins as one of URLs
+	// does needs none.
+	AnyURL bool
+	URLs   []string
+}
+
+// Asks reports whether a call needs to be asked about. request is the question as
+// it would be put.
+func (r Rules) Asks(request json.RawMessage) bool {
+	if r.ApproveAll {
+		return false
+	}
+	var q struct {
+		Kind string `json:"kind"`
+		URL  string `json:"url"`
+	}
+	if json.Unmarshal(request, &q) == nil {
+		switch {
+		case r.Reads && (q.Kind == "read" || q.Kind == "url"):
+			return false
+		case q.Kind == "url" && (r.AnyURL || slices.ContainsFunc(r.URLs, func(p string) bool { return matchesURL(p, q.URL) })):
+			return false
+		}
+	}
+	keys := subjects(request)
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) })
+}
+
+// Denies reports whether a rule forbids a call, or a part of it.
+func (r Rules) Denies(request json.RawMessage) bool {
+	return len(r.Denied) > 0 && slices.ContainsFunc(subjects(request), func(k string) bool { return covers(r.Denied, k) })
+}
+
+// covers reports whether keys name a key, or all of its kind.
+func covers(keys []string, key string) bool {
+	kind, _, _ := strings.Cut(key, ":")
+	server, _, _ := strings.Cut(key, "/")
+	return slices.Contains(keys, key) || slices.Contains(keys, kind+":*") || slices.Contains(keys, server+"/*")
+}
+
+// matchesURL reports whether a URL is of the host that a pattern names, at or
+// below its path. A pattern is a host, "*." and a domain, or either with a scheme
+// or a path.
+func matchesURL(pattern, raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	scheme, rest, ok := strings.Cut(pattern, "://")
+	if ok && scheme != u.Scheme {
+		return false
+	} else if !ok {
+		rest = pattern
+	}
+	host, path, below := strings.Cut(rest, "/")
+	host = strings.ToLower(host)
+	got := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		got = strings.ToLower(u.Host)
+	}
+	if domain, any := strings.CutPrefix(host, "*."); any {
+		if got != domain && !strings.HasSuffix(got, "."+domain) {
+			return false
+		}
+	} else if got != host {
+		return false
+	}
+	path = strings.TrimSuffix(path, "/")
+	if !below || path == "" {
+		return true
+	}
+	at := strings.TrimPrefix(u.EscapedPath(), "/")
+	return at == path || strings.HasPrefix(at, path+"/")
+}
+
+// Key is the key of a rule as hosts write it: a kind, and what of that kind; a nil
+// argument is all of it. A kind that is not known is the name of an MCP server,
+// and its argument one of the server's tools.
+func Key(kind string, argument *string) string {
+	of := "*"
+	if argument != nil && *argument != "" {
+		of = *argument
+	}
+	switch strings.ToLower(kind) {
+	case "read", "write", "memory":
+		return strings.ToLower(kind)
+	case "shell", "commands":
+		return "command:" + of
+	case "custom-tool":
+		return "tool:" + of
+	case "url":
+		if u, err := url.Parse(of); err == nil && u.Hostname() != "" {
+			of = u.Hostname()
+		}
+		return "domain:" + of
+	case "mcp":
+		if of == "*" {
+			return "mcp:*"
+		}
+		server, tool, ok := strings.Cut(strings.TrimSuffix(of, ")"), "(")
+		if !ok {
+			tool = "*"
+		}
+		return "mcp:" + server + "/" + tool
+	}
+	return "mcp:" + kind + "/" + of
+}
+
+// DeniedByRules is the decision about a call that a rule forbids.
+func DeniedByRules() Decision {
+	return Decision{Verdict: Deny, Kind: "denied-by-rules", Text: textByRules}
+}
