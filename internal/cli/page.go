@@ -64,7 +64,7 @@ func (p *page) short(label, text string, cut int) {
 		p.line("%s", strings.TrimRight(fmt.Sprintf("  %-*s%s", labelWidth-2, label, l), " "))
 	}
 	if left > 0 {
-		p.line("  %-*s(… and %d more lines)", labelWidth-2, "", left)
+		p.line("  %-*s(… and %d more lines: --full shows all)", labelWidth-2, "", left)
 	}
 }
 

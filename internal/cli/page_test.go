@@ -57,7 +57,7 @@ func TestShortSaysWhatItLeavesOut(t *testing.T) {
 	p := page{w: &b}
 	p.short("result", "1\n2\n3\n4\n5", 2)
 	p.short("result", "1\n2\n3", 2)
-	want := "  result     1\n             2\n             (… and 3 more lines)\n  result     1\n             2\n             3\n"
+	want := "  result     1\n             2\n             (… and 3 more lines: --full shows all)\n  result     1\n             2\n             3\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

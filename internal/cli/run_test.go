@@ -159,7 +159,7 @@ func TestRunAborts(t *testing.T) {
 	if code := execute(ctx, root); code != CodeAborted {
 		t.Errorf("exit code %d, want %d", code, CodeAborted)
 	}
-	run(t, "", "sessions", "show", "--home", home).want(t, CodeOK, "aborted    user_initiated", "ended ")
+	run(t, "", "sessions", "show", "--home", home).want(t, CodeOK, "aborted    user initiated", "ended ")
 	run(t, "", "run", "-p", "again", "--continue", "--script", file, "--home", home).want(t, CodeOK, "Hello again.")
 }
 

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/eventlog/filelog"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
 )
 
 func TestList(t *testing.T) {
@@ -49,10 +54,10 @@ func TestShow(t *testing.T) {
   model      m
 
 ── Window 1 ────────────────────────────────────────────────────────────────────
-  user       first prompt
   system     You are an assistant that runs inside Transom, a runtime for agent
              sessions. The application you work for is a host of the GitHub
-             (… and 7 more lines)
+             (… and 7 more lines: --full shows all)
+  user       first prompt
   assistant  hello
   user       second
              prompt
@@ -60,6 +65,7 @@ func TestShow(t *testing.T) {
   call       clear_context {"prompt":"the seed"}
   permission clear_context approved
   CLEARED    4 messages removed: the model sees nothing of window 1 any more.
+             The next one begins with the prompt of the clear, its seed.
 
 ── Window 2 ────────────────────────────────────────────────────────────────────
   seed       the seed
@@ -80,6 +86,38 @@ func TestShow(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What a handler said of its failure is for people, and shown to them.
+func TestShowFailures(t *testing.T) {
+	home := t.TempDir()
+	ctx := t.Context()
+	rt, err := transom.Open(transom.Config{Home: home, Model: "m", Provider: &answers{all: []model.Message{
+		{Calls: []model.Call{{ID: "c1", Name: "save", Arguments: `{}`}}}, {Calls: []model.Call{{ID: "c2", Name: "lock", Arguments: `{}`}}}, {Text: "well"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rt.CreateSession(ctx, transom.SessionConfig{
+		Tools: []tool.Tool{
+			{Name: "save", SkipPermission: true, Handler: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("disk full") }},
+			{Name: "lock"},
+		},
+		OnPermission: func(context.Context, transom.PermissionRequest) transom.Decision {
+			return transom.Decision{Kind: "reject", Feedback: "not now"}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SendAndWait(ctx, transom.Message{Prompt: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(ctx), rt.Close(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", "sessions", "show", "--home", home).want(t, CodeOK,
+		"Tool execution failed\n             (not told to the model: disk full)", "lock denied by the user: not now")
 }
 
 func TestShowWindow(t *testing.T) {

@@ -22,6 +22,10 @@ type transcript struct {
 	damages int
 	last    time.Time
 	begun   bool // the first window has its heading
+
+	// held tells of a message of the user. A system message that is new stands
+	// behind it in the log and before it in the window.
+	held func()
 }
 
 // calling is a call that the story has told of.
@@ -35,6 +39,9 @@ func newTranscript(p *page) *transcript { return &transcript{p: p, calls: map[st
 // record tells of one line of the log.
 func (t *transcript) record(rec eventlog.Record) {
 	e, err := event.Decode(rec.Line)
+	if err != nil || e.Type != event.TypeSystemMessage {
+		t.tellHeld()
+	}
 	if err == nil {
 		var next turn.Durable
 		if next, err = t.fold.Apply(e); err == nil {
@@ -56,8 +63,17 @@ func (t *transcript) record(rec eventlog.Record) {
 	}
 }
 
+// tellHeld tells what was held back.
+func (t *transcript) tellHeld() {
+	if tell := t.held; tell != nil {
+		t.held = nil
+		tell()
+	}
+}
+
 // damage tells of a stretch that could not be read.
 func (t *transcript) damage(d eventlog.Damage) {
+	t.tellHeld()
 	t.damages++
 	text := d.String() + "; passed over"
 	if d.Dropped {
@@ -107,7 +123,7 @@ var tellers = map[string]func(*transcript, *event.Event) error{
 		}
 		t.item("ended", text)
 	}),
-	event.TypeAbort: teller(func(t *transcript, _ *event.Event, p event.Abort) { t.item("aborted", p.Reason) }),
+	event.TypeAbort: teller(func(t *transcript, _ *event.Event, p event.Abort) { t.item("aborted", words(p.Reason)) }),
 	event.TypeSessionError: teller(func(t *transcript, _ *event.Event, p event.SessionError) {
 		t.item("ERROR", p.Message)
 	}),
@@ -155,6 +171,7 @@ func (t *transcript) start(e *event.Event, p event.SessionStart) {
 func (t *transcript) system(_ *event.Event, p event.SystemMessage) {
 	t.heading()
 	showSystem(t.p, p.Role, p.Content)
+	t.tellHeld()
 }
 
 // showSystem shows the beginning of a system message, which is long and the same
@@ -170,16 +187,19 @@ func showSystem(p *page, role, text string) {
 const systemLines = 2
 
 func (t *transcript) user(_ *event.Event, p event.UserMessage) {
-	switch seed := t.fold.Window.Seed(); {
-	case seed != nil && seed.ID == p.MessageID:
-		// the seed, which was told with the clear
-	case p.Delivery == "steering":
-		t.item("user", "(while the turn ran) "+p.Content)
-	default:
-		t.item("user", p.Content)
-	}
-	if n := len(p.Attachments); n > 0 {
-		t.item("", fmt.Sprintf("(with %s)", plural(n, "attachment", "attachments")))
+	seed := t.fold.Window.Seed()
+	t.held = func() {
+		switch {
+		case seed != nil && seed.ID == p.MessageID:
+			// the seed, which was told with the clear
+		case p.Delivery == "steering":
+			t.item("user", "(while the turn ran) "+p.Content)
+		default:
+			t.item("user", p.Content)
+		}
+		if n := len(p.Attachments); n > 0 {
+			t.item("", fmt.Sprintf("(with %s)", plural(n, "attachment", "attachments")))
+		}
 	}
 }
 
@@ -197,12 +217,36 @@ func (t *transcript) assistant(_ *event.Event, p event.AssistantMessage) {
 }
 
 func (t *transcript) permission(_ *event.Event, p event.PermissionCompleted) {
-	text := strings.TrimSpace(t.calls[p.ToolCallID].name + " " + p.Result.Kind)
+	text := strings.TrimSpace(t.calls[p.ToolCallID].name + " " + verdict(p.Result.Kind))
 	if p.Result.Feedback != "" {
 		text += ": " + p.Result.Feedback
 	}
 	t.item("permission", text)
 }
+
+// verdict is a permission answer of the protocol in words.
+func verdict(kind string) string {
+	switch kind {
+	case "approved-for-session":
+		return "approved for the session"
+	case "approved-for-location":
+		return "approved in this place"
+	case "denied-by-rules":
+		return "denied by a rule"
+	case "denied-interactively-by-user":
+		return "denied by the user"
+	case "denied-no-approval-rule-and-could-not-request-from-user":
+		return "denied: nobody could be asked"
+	case "denied-by-content-exclusion-policy":
+		return "denied: the content is excluded"
+	case "denied-by-permission-request-hook":
+		return "denied by a hook"
+	}
+	return kind
+}
+
+// words is a name of the protocol, such as user_initiated, in words.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 func (t *transcript) result(_ *event.Event, p event.ToolComplete) {
 	label, text := "result", ""
@@ -215,8 +259,12 @@ func (t *transcript) result(_ *event.Event, p event.ToolComplete) {
 			text += fmt.Sprintf(" (with %s)", plural(n, "file", "files"))
 		}
 	}
-	if p.Error != nil && text == "" {
+	switch {
+	case p.Error == nil:
+	case text == "":
 		text = p.Error.Message
+	case !strings.Contains(text, p.Error.Message):
+		text += "\n(not told to the model: " + p.Error.Message + ")"
 	}
 	c, known := t.calls[p.ToolCallID]
 	switch {
@@ -229,17 +277,18 @@ func (t *transcript) result(_ *event.Event, p event.ToolComplete) {
 }
 
 func (t *transcript) cleared(_ *event.Event, p event.ContextCleared) {
-	t.item("CLEARED", fmt.Sprintf("%s removed: the model sees nothing of window %d any more.", plural(p.MessagesCleared, "message", "messages"), t.fold.Clears+1))
+	t.item("CLEARED", fmt.Sprintf("%s removed: the model sees nothing of window %d any more. The next one begins with the prompt of the clear, its seed.", plural(p.MessagesCleared, "message", "messages"), t.fold.Clears+1))
 	t.p.head("Window %d", t.fold.Clears+2)
 	t.item("seed", p.InitialMessage)
 }
 
 // end tells how the session was left.
 func (t *transcript) end() {
+	t.tellHeld()
 	t.heading()
 	var left []string
 	if s := t.fold.Window.Seed(); s != nil {
-		left = append(left, "the seeded turn has not started")
+		left = append(left, "the turn that begins with the seed has not started")
 	} else if t.fold.Loop.Open {
 		left = append(left, "a turn was under way")
 	}
