@@ -93,11 +93,30 @@ func (a *access) open(getenv func(string) string, dir string) (*accessed, error)
 		if out.provider, err = a.provider(getenv); err != nil {
 			return nil, err
 		}
+	default:
+		if err := a.anybody(getenv); err != nil {
+			return nil, err
+		}
 	}
 	if a.record != "" {
 		return out, a.startRecording(out, getenv, dir)
 	}
 	return out, nil
+}
+
+// anybody makes sure, before a session is made, that the environment names a
+// model at all.
+func (a *access) anybody(getenv func(string) string) error {
+	_, err := catalog.Resolve(catalog.Config{Model: a.model, Getenv: getenv})
+	if err == nil {
+		return nil
+	}
+	for _, name := range []string{"COPILOT_PROVIDER_BASE_URL", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
+		if getenv(name) != "" {
+			return &Error{CodeUsage, err}
+		}
+	}
+	return usage("which model? Give --base-url and --model, such as --base-url http://localhost:11434/v1 --model qwen3; or set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL, or GITHUB_TOKEN. 'transom run --help' says more.")
 }
 
 // play makes a file the model, and its first model the default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,9 +41,15 @@ that another process merely has open is removed with --force.`,
 				titles[s.ID] = s
 			}
 			for _, id := range ids { // all or nothing, as far as it can be told
-				if _, ok := titles[id]; !ok {
-					return &Error{CodeNotFound, fmt.Errorf("no session %q in %s: 'transom sessions list' shows what there is. Nothing was removed", id, dir)}
+				if _, ok := titles[id]; ok {
+					continue
 				}
+				for _, s := range list {
+					if id != "" && strings.HasPrefix(s.ID, id) {
+						return &Error{CodeNotFound, fmt.Errorf("no session %q in %s: 'rm' needs whole ids, and %s begins so. Nothing was removed", id, dir, s.ID)}
+					}
+				}
+				return &Error{CodeNotFound, fmt.Errorf("no session %q in %s: 'transom sessions list' shows what there is. Nothing was removed", id, dir)}
 			}
 			if !yes {
 				for _, id := range ids {

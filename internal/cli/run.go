@@ -229,6 +229,7 @@ type show struct {
 	message string // whose text is being printed
 	newline bool   // the text so far ends a line
 	failure error  // of the last turn
+	retried string // why the model was asked again last
 	ending  bool   // no more questions
 }
 
@@ -340,13 +341,18 @@ func (w *show) event(e *event.Event) error {
 		}
 		w.breakLine()
 	case event.TurnRetry:
+		if p.Reason == w.retried {
+			w.note("the model is asked again, for the same reason")
+			return nil
+		}
+		w.retried = p.Reason
 		w.note("the model is asked again: %s", oneLine(p.Reason, 200))
 	case event.ToolStart:
 		w.note("%s %s", printable(p.ToolName), oneLine(string(p.Arguments), 200))
 	case event.ToolComplete:
 		w.note("%s", oneLine(outcome(p), 200))
 	case event.ContextCleared:
-		w.note("context cleared: %s removed; the model goes on with the seed", plural(p.MessagesCleared, "message", "messages"))
+		w.note("context cleared: %s removed; the model goes on with the prompt that the clear gave", plural(p.MessagesCleared, "message", "messages"))
 	case event.SessionWarning:
 		w.note("warning: %s", printable(p.Message))
 	case event.SessionInfo:

@@ -199,7 +199,7 @@ func TestRemove(t *testing.T) {
 	exists := func(id string) bool { _, err := os.Stat(logFile(home, id)); return err == nil }
 
 	run(t, "", "sessions", "rm", "one", "nine", "-y", "--home", home).want(t, CodeNotFound, `"nine"`, "Nothing was removed")
-	run(t, "", "sessions", "rm", "on", "-y", "--home", home).want(t, CodeNotFound)
+	run(t, "", "sessions", "rm", "on", "-y", "--home", home).want(t, CodeNotFound, "needs whole ids, and one begins so")
 	run(t, "n\n", "sessions", "rm", "one", "--home", home).want(t, CodeAborted, "Remove 1 session for good? [y/N]", "first prompt")
 	run(t, "", "sessions", "rm", "one", "--home", home).want(t, CodeAborted, "nothing was removed")
 	if !exists("one") {
