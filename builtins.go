@@ -24,6 +24,9 @@ type BuiltInContext struct {
 	Dir func() string
 	// Files is the directory that belongs to the session; "" is none.
 	Files string
+	// Environ is the environment of child processes, without what the runtime was
+	// given to keep.
+	Environ []string
 	// Secrets are values that must not reach a child process.
 	Secrets func() []string
 	// Ask puts a request of the protocol to a host that answers it, such as
@@ -48,7 +51,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		return
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
-		SessionID: id, Files: r.store.Dir(id), Secrets: r.keys.list, Ask: s.ask,
+		SessionID: id, Files: r.store.Dir(id), Environ: r.environ(), Secrets: r.keys.list, Ask: s.ask,
 		Dir: func() string { return s.View().Dir },
 	})
 }
