@@ -24,7 +24,7 @@ const (
 
 // Commands returns the sub-commands, each call new ones.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{demoCommand(), runCommand(), sessionsCommand(), versionCommand()}
+	return []*cobra.Command{demoCommand(), runCommand(), modelCommand(), sessionsCommand(), versionCommand()}
 }
 
 // Error is an error with an exit code of its own.
