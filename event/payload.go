@@ -426,7 +426,9 @@ type Queued struct {
 	Attachments    []json.RawMessage `json:"attachments,omitempty"`
 	AgentMode      string            `json:"agentMode,omitempty"`
 	Steering       bool              `json:"steering,omitempty"`
-	RequestHeaders map[string]string `json:"-"` // may hold a secret: never written
+	Command        bool              `json:"command,omitempty"` // Prompt is a slash command
+	Order          int64             `json:"order,omitempty"`   // grows with each one that comes to wait
+	RequestHeaders map[string]string `json:"-"`                 // may hold a secret: never written
 }
 
 // Intent is written before a call of a terminal tool runs, so that the call

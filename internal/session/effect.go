@@ -32,6 +32,11 @@ func (s *Session) start(e turn.Effect) {
 		})
 	case *turn.CallHook:
 		s.running.Go(func() { s.callHook(ctx, e) })
+	case *turn.RunCommand:
+		s.running.Go(func() {
+			stop := s.cfg.Command != nil && s.cfg.Command(ctx, e.Text)
+			s.box.post(item{body: turn.CommandDone{ID: e.ID, Stop: stop}})
+		})
 	case *turn.AskPermission:
 		s.ask(ctx, e)
 	}

@@ -41,6 +41,9 @@ type Config struct {
 	// Cleanup ends what belongs to the session, once its effects have ended; nil:
 	// there is nothing.
 	Cleanup func() error
+	// Command runs a slash command whose turn has come, and says whether what waits
+	// behind it is to go on waiting. nil: there are none.
+	Command func(ctx context.Context, text string) (stop bool)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were

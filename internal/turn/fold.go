@@ -62,6 +62,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeUsage:                 foldInto((*Durable).foldUsage),
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
+	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
@@ -103,6 +104,8 @@ func (d *Durable) foldSystem(p event.SystemMessage) {
 }
 
 func (d *Durable) foldQueued(p event.Queued) {
+	d.Ordered++
+	p.Order = d.Ordered
 	if p.Steering {
 		d.Steering = append(slices.Clone(d.Steering), p)
 	} else {

@@ -44,6 +44,8 @@ const (
 	KindStoreFailed        Kind = "store_failed"
 	KindClose              Kind = "close"
 	KindSuspend            Kind = "suspend"
+	KindArrange            Kind = "arrange"
+	KindCommandDone        Kind = "command_done"
 )
 
 // Begin starts a new session.

@@ -32,6 +32,10 @@ const (
 	stranded = acting + `; kill`
 	closed   = born + `; close`
 
+	queueing = thinking + `; send "1"; send "2"`
+	waiting  = queueing + `; abort`
+	ordered  = thinking + `; send "/c" command; send "2"; model text "x"`
+
 	prepared = `new tools=a*?,b~ ask deaf; send "go"; model call c1 a {} call c2 b {}`
 
 	hooked    = `new tools=a,b,end! hooks`
@@ -167,6 +171,20 @@ var cases = map[string]string{
 	"acting permission_prepared preparing": prepared + `; answer c2 "x" type=rejected; attach B hooks deaf; prepared c1 {"kind":"write"}`,
 	"acting permission_prepared thinking":  prepared + `; answer c2 "x"; prepared c1 fail "no such file"`,
 	"acting permission_prepared acting":    prepared + `; attach B; prepared c1 {"kind":"write"}`,
+	"idle send idle":                       born + `; arrange pause on; send "1"`,
+	"stranded send idle":                   stranded + `; arrange pause on; send "1"`,
+	"idle arrange idle":                    waiting + `; arrange move "2" at=0`,
+	"idle arrange thinking":                born + `; arrange insert "x"`,
+	"idle arrange preparing":               thinking + `; send "/c" command; abort; arrange pause on; arrange pause off`,
+	"thinking arrange thinking":            queueing + `; arrange steer "2"`,
+	"acting arrange acting":                acting + `; send "1"; arrange remove "1"`,
+	"stranded arrange stranded":            stranded + `; arrange insert "x"`,
+	"preparing arrange preparing":          preparing + `; arrange insert "x"`,
+	"preparing command_done idle":          ordered + `; ran stop`,
+	"preparing command_done thinking":      ordered + `; ran`,
+	"preparing command_done preparing":     ordered + `; send "/d" command; arrange remove "2"; ran`,
+	"acting tool_done preparing":           local + `; send "/c" command; done c1 "x" type=rejected`,
+	"acting tool_answer preparing":         thinking + `; model call c1 end {}; send "/c" command; answer c1 "x"`,
 	"ending suspend closed":                ending + `; suspend`,
 }
 
@@ -194,6 +212,8 @@ func samples(w *world) map[Kind]Body {
 		KindClose:              Close{},
 		KindSuspend:            Suspend{},
 		KindHookDone:           HookDone{ID: 1 << 40},
+		KindArrange:            Arrange{Op: ArrangeNewest},
+		KindCommandDone:        CommandDone{ID: "none"},
 		KindPermissionPrepared: PermissionPrepared{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
 	}
 }

@@ -25,6 +25,7 @@ type preparation struct {
 	contexts []string // what hooks added
 	turn     int      // of the running loop; 0 begins one
 	stopping bool     // the agent-stop hook is asked
+	command  string   // id of the slash command that runs; "" is none
 	ending   bool     // the session-end hook is asked
 	bytes    int64    // of the log, for the last record
 }
@@ -195,7 +196,7 @@ func (m *machine) stopDone(out hookOutput, err error) {
 	if err == nil && out.Decision == "block" && l.Blocks >= maxBlocks {
 		m.emit(event.SessionWarning{WarningType: "hook", Message: "The agentStop hook has sent the model on too often for one prompt: the turn ends here."})
 	}
-	if len(m.s.Steering) > 0 || len(m.s.Queue) > 0 {
+	if m.s.drains() {
 		m.next(false)
 		return
 	}

@@ -31,6 +31,15 @@ func (m *machine) send(in Send) {
 		return
 	}
 	m.emit(event.PendingModified{})
+	if m.s.Live.Paused && !msg.Steering {
+		m.emit(msg) // until the queue goes on
+		return
+	}
+	if msg.Command {
+		m.emit(msg)
+		m.next(false)
+		return
+	}
 	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 {
 		if m.hooked() {
 			m.emit(msg) // it waits for them
@@ -64,7 +73,9 @@ func (m *machine) next(seeded bool) {
 		m.startSeeded()
 	case len(m.s.Steering) > 0:
 		m.startLoop(deliveredSteering, m.s.Steering...)
-	case len(m.s.Queue) > 0:
+	case len(m.s.Queue) > 0 && !m.s.Live.Paused && m.s.Queue[0].Command:
+		m.startCommand(m.s.Queue[0])
+	case len(m.s.Queue) > 0 && !m.s.Live.Paused:
 		m.startLoop(deliveredQueued, m.s.Queue[0])
 	case m.hooked() && !m.quiet:
 		m.askStop()

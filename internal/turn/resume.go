@@ -66,7 +66,7 @@ func (m *machine) adopt(in Resume) {
 
 // waiting reports whether something is left to do: a seed, or messages.
 func (m *machine) waiting() bool {
-	return m.s.Window.Seed() != nil || len(m.s.Steering) > 0 || len(m.s.Queue) > 0
+	return m.s.Window.Seed() != nil || m.s.drains()
 }
 
 // revive takes up a loop that the log holds and nothing drives (S13).

@@ -41,6 +41,7 @@ type Durable struct {
 	Origin   string // id of the message that the newest loop goes back to
 
 	Approved              []string // what lasting approvals of the session cover
+	Ordered               int64    // how many messages came to wait so far
 	AllowAll              bool     // every call runs unasked, as the log says
 	Prompts               int64    // of users
 	LastInput, LastOutput int64    // tokens of the newest model call
@@ -102,6 +103,7 @@ type Live struct {
 	Headers map[string]string
 	// Secret headers of messages that wait, by message id: never in the log.
 	Waiting map[string]map[string]string
+	Paused  bool // nothing that is queued gets its turn
 	Titled  bool // the title was announced
 
 	Prep       *preparation      // messages that wait for hooks; nil: none

@@ -79,6 +79,10 @@ func (m *machine) step(body Body) error {
 		m.storeFailed(in)
 	case HookDone:
 		m.hookDone(in)
+	case Arrange:
+		return m.arrange(in)
+	case CommandDone:
+		m.commandDone(in)
 	case Close:
 		m.close(in)
 	case Suspend:

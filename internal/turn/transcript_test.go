@@ -175,6 +175,8 @@ func (p *player) show(r *Ready) {
 		case *PreparePermission:
 			fmt.Fprintf(&p.b, "→ prepare %s %s\n", e.Call.ID, e.Tool.Name)
 			p.forced = e.Forced
+		case *RunCommand:
+			fmt.Fprintf(&p.b, "→ command %s\n", e.Text)
 		case *AskPermission:
 			fmt.Fprintf(&p.b, "→ ask %s %s\n", e.Call, e.Tool)
 		}
@@ -280,7 +282,7 @@ func (p *player) event(e *event.Event) string {
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
-	return ""
+	return fact(e)
 }
 
 func (p *player) named(ids map[string]string, id string) string {
@@ -296,7 +298,12 @@ func (p *player) named(ids map[string]string, id string) string {
 func (p *player) client(id string, o map[string]string) Client {
 	_, mute := o["deaf"]
 	_, hooks := o["hooks"]
-	return Client{ID: id, Tools: registry(p.t, o["tools"]), Permission: !mute, Hooks: hooks}
+	_, elicits := o["elicits"]
+	c := Client{ID: id, Tools: registry(p.t, o["tools"]), Permission: !mute, Hooks: hooks, Elicits: elicits}
+	if name, ok := o["command"]; ok {
+		c.Commands = []event.CommandInfo{{Name: name}}
+	}
+	return c
 }
 
 func settings(o map[string]string) Settings {
@@ -304,7 +311,7 @@ func settings(o map[string]string) Settings {
 	_, remote := o["remote"]
 	_, stream := o["stream"]
 	_, reads := o["reads"]
-	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), FilesDir: "/files"}
+	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -327,7 +334,9 @@ func (p *player) command(name string) {
 		p.do(Begin{SessionID: "s", Model: "m", Dir: "/dir", Settings: settings(o), Client: p.client("A", o)})
 	case "send":
 		m := event.Queued{Prompt: p.word()}
-		_, m.Steering = p.options()["immediate"]
+		o := p.options()
+		_, m.Steering = o["immediate"]
+		_, m.Command = o["command"]
 		p.do(Send{Message: m})
 	case "model":
 		p.answer(p.word())
@@ -369,6 +378,10 @@ func (p *player) command(name string) {
 		}
 		p.kill(n)
 		fmt.Fprintf(&p.b, "(%s)\n", p.s.Phase())
+	case "arrange":
+		p.arrange()
+	case "ran":
+		p.ran()
 	case "prepared":
 		p.prepared()
 	case "hook":
@@ -467,6 +480,14 @@ func (p *player) configure(o map[string]string) {
 			in.Name = &v
 		case "dir":
 			in.Dir = &v
+		case "branch":
+			in.Place = &event.Context{Cwd: o["at"], Branch: v}
+		case "at": // of branch
+		case "forget":
+			in.Forget = true
+		case "allow-all":
+			on := v == "on"
+			in.ApproveAll = &on
 		default:
 			p.t.Fatalf("configure %s", k)
 		}
