@@ -248,7 +248,7 @@ func TestSlowClient(t *testing.T) {
 	gate := make(chan struct{})
 	var got atomic.Int64
 	last := make(chan struct{})
-	const events = 3000
+	const events = 900
 	s, _ := p.attach(Config{Events: func(ctx context.Context, _ ...[]byte) error {
 		select {
 		case <-gate:

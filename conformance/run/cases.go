@@ -50,7 +50,8 @@ type Case struct {
 	Says  string   `yaml:"says"`  // what is to be seen, in a sentence
 	// Over is how the host reaches the runtime: "stdio" (the default) and "tcp"
 	// start it through the SDK, "server" joins one that the runner started, and
-	// "example" runs the language's hand-written example as its own program.
+	// "example" runs the language's hand-written example as its own program, and
+	// "remote" the one that uses two runtimes.
 	Over      string `yaml:"over"`
 	Streaming bool   `yaml:"streaming"`
 	// Handlers and Permissions say, for each call id, what the tool handler and
@@ -136,7 +137,7 @@ type Expect struct {
 	Open []string `yaml:"open"`
 	// Also names checks that are written in Go (checks.go).
 	Also []string `yaml:"also"`
-	// Stdout is what the example must print (Over: example).
+	// Stdout is what the program must print (Over: example, remote).
 	Stdout string `yaml:"stdout"`
 }
 
@@ -168,6 +169,9 @@ type EventMatch struct {
 	ID   string         `yaml:"id"`
 	Data map[string]any `yaml:"data"`
 }
+
+// alone reports whether the case is played by a program of its own.
+func (c *Case) alone() bool { return c.Over == "example" || c.Over == "remote" }
 
 // toolsNamed returns the definitions of the tools a create or resume step
 // declares: the ones it names, or all that are not special.
@@ -222,7 +226,7 @@ func (s *Suite) overTCP() {
 }
 
 // overs is the closed list of ways to reach the runtime.
-var overs = []string{"stdio", "tcp", "server", "example"}
+var overs = []string{"stdio", "tcp", "server", "example", "remote"}
 
 // steps is the closed list of what a host can do.
 var steps = strings.Fields(`connect create resume send send_and_wait clear abort

@@ -49,7 +49,7 @@ func checkObservation(c *Case, o *Observation) []error {
 	if o.Error != "" {
 		errs = append(errs, fmt.Errorf("the host: %s", o.Error))
 	}
-	if c.Over == "example" {
+	if c.alone() {
 		if !textMatches(c.Expect.Stdout, strings.TrimSpace(o.Stdout)) {
 			errs = append(errs, fmt.Errorf("printed %q, not %q", o.Stdout, c.Expect.Stdout))
 		}

@@ -78,6 +78,9 @@ func (s *Suite) isTerminal(tool string) bool {
 // cannot returns the first of the needed features that the language's SDK lacks,
 // and why; "" where it lacks none.
 func (l *Language) cannot(need map[string]bool) (feature, reason string) {
+	if need["remote"] && len(l.Remote) == 0 {
+		return "remote", "no program for it in this language: remote sessions are the same for all"
+	}
 	for _, f := range slices.Sorted(maps.Keys(l.Lacks)) {
 		if need[f] {
 			return f, l.Lacks[f]

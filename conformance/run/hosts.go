@@ -81,8 +81,9 @@ func (d *desk) playOnce(ctx context.Context) (reason, stderr string) {
 	}
 }
 
-// playExample runs the hand-written example: a program of its own that knows
-// nothing of this runner. The runtime finds the model by its environment.
+// playExample runs a hand-written program that knows nothing of this runner: the
+// example, or the one with a remote session. The runtime finds the model by its
+// environment.
 func (d *desk) playExample(ctx context.Context) {
 	r, err := d.begin()
 	if r == nil {
@@ -94,14 +95,19 @@ func (d *desk) playExample(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
-	cmd := d.lang.command(ctx, d.tmp, d.lang.Example)
+	program := d.lang.Example
+	if r.c.Over == "remote" {
+		program = d.lang.Remote
+	}
+	cmd := d.lang.command(ctx, d.tmp, program)
+	cmd.WaitDelay = time.Second // what it started must not keep us waiting
 	cmd.Env = environment("COPILOT_CLI_PATH="+d.bin, "COPILOT_HOME="+d.home(r), "COPILOT_MODEL=scripted",
 		"COPILOT_PROVIDER_BASE_URL="+d.modelURL(r.c), "COPILOT_PROVIDER_API_KEY=none")
 	var stdout bytes.Buffer
 	tail := &tailBuffer{}
 	cmd.Stdout, cmd.Stderr = &stdout, tail
 	if err := cmd.Run(); err != nil {
-		d.end(nil, fmt.Sprintf("the example ended (%v)\n%s", err, tail.String()))
+		d.end(nil, fmt.Sprintf("the program ended (%v)\n%s", err, tail.String()))
 		return
 	}
 	d.end(&Observation{Stdout: stdout.String()}, "")

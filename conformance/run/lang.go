@@ -31,6 +31,9 @@ type Language struct {
 	SetupFrom   []string `yaml:"setup_from"`
 	Host        []string `yaml:"host"`
 	Example     []string `yaml:"example"`
+	// Remote is the program that follows a session from one runtime to another;
+	// where there is none, its case is not run.
+	Remote []string `yaml:"remote"`
 	// Lacks holds what this SDK cannot express (features.go) and why. Cases that
 	// need it are not run.
 	Lacks map[string]string `yaml:"lacks"`

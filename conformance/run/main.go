@@ -163,7 +163,7 @@ func (b *bookings) sort(pattern *regexp.Regexp) {
 		case !pattern.MatchString(c.ID) || b.lang.Refused != "":
 		case feature != "":
 			b.left = append(b.left, leftOut{c, feature, reason})
-		case c.Over == "example":
+		case c.alone():
 			example = append(example, c)
 		default:
 			host = append(host, c)
