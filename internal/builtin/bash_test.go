@@ -30,8 +30,8 @@ func TestBash(t *testing.T) {
 		"exit 3":                                 "<exited with exit code 3>",
 		"kill -9 $$":                             "<exited with exit code 137>",
 		"for i in 1 2 3; do echo o$i; echo e$i >&2; done": "o1\ne1\no2\ne2\no3\ne3\n<exited with exit code 0>",
-		"printf 'a\\r\\nb\\033[31mred\\033[0m\\n'":         "a\nbred\n<exited with exit code 0>",
-		"cat": "<exited with exit code 0>", // nobody types
+		"printf 'a\\r\\nb\\033[31mred\\033[0m\\n'":        "a\nbred\n<exited with exit code 0>",
+		"cat":                                   "<exited with exit code 0>", // nobody types
 		"[ -t 1 ] && [ -t 2 ] && echo terminal": "terminal\n<exited with exit code 0>",
 	} {
 		equal(t, r.text("bash", run(command)), want)
@@ -113,10 +113,8 @@ func TestBashGoesOn(t *testing.T) {
 
 func TestBashInput(t *testing.T) {
 	r := newRig(t)
-	r.text("bash", run("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.02; done", "mode", "async"))
-	until(t, "the trap", func() bool {
-		return strings.Contains(r.text("read_bash", args("shellId", "0", "delay", 0.1)), "ready")
-	})
+	r.text("bash", run("trap 'echo caught; exit 5' INT; touch ready; while :; do sleep 0.02; done", "mode", "async"))
+	until(t, "the trap", func() bool { _, err := os.Stat(r.path("ready")); return err == nil })
 	if out := r.text("write_bash", args("shellId", "0", "input", "^C", "delay", 60)); !strings.Contains(out, "caught\n<shellId: 0 completed with exit code 5>") {
 		t.Error(out)
 	}
