@@ -24,7 +24,10 @@ const protocolPage = "../docs/protocol.md"
 func refusedTable() string {
 	byReason := map[string][]string{}
 	for method, reason := range server.Refused() {
-		byReason[reason] = append(byReason[reason], "`"+method+"`")
+		name := "`" + shortest(method, reason) + "`"
+		if !slices.Contains(byReason[reason], name) {
+			byReason[reason] = append(byReason[reason], name)
+		}
 	}
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return strings.Compare(slices.Min(byReason[a]), slices.Min(byReason[b]))
@@ -38,6 +41,31 @@ func refusedTable() string {
 	return b.String()
 }
 
+// shortest is the shortest pattern for a method that holds for nothing with another
+// answer, and for more than two methods: "session.mcp.*".
+func shortest(method, reason string) string {
+	refused := server.Refused()
+	for at := range method {
+		if method[at] != '.' {
+			continue
+		}
+		prefix, same := method[:at+1], 0
+		for other, why := range refused {
+			if strings.HasPrefix(other, prefix) {
+				same++
+				if why != reason {
+					same = -len(refused)
+				}
+			}
+		}
+		served := slices.ContainsFunc(server.Methods(), func(m string) bool { return strings.HasPrefix(m, prefix) })
+		if same > 2 && !served {
+			return prefix + "*"
+		}
+	}
+	return method
+}
+
 // docs/protocol.md says what the code does.
 func TestProtocolPage(t *testing.T) {
 	raw, err := os.ReadFile(protocolPage)
@@ -45,7 +73,7 @@ func TestProtocolPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	const mark = "answered with -32014 and the reason.\n\n"
+	const mark = "`*` stands for the methods that begin so.\n\n"
 	head, table, ok := strings.Cut(page, mark)
 	if !ok {
 		t.Fatal("the page has no section of refused methods")
