@@ -439,6 +439,8 @@ func failRemote(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, jsonrpc2.ErrCancelled):
+		return err
 	case errors.As(err, &e):
 		return &jsonrpc2.Error{Code: Code(e.Kind), Message: err.Error(), Data: errorData{string(e.Kind), op, e.Retryable}}
 	case errors.As(err, &theirs):

@@ -33,12 +33,14 @@ func (c *conn) takeRemote(r *jsonrpc2.Responder) bool {
 	c.mu.Lock()
 	f := c.far[id]
 	c.mu.Unlock()
-	if f == nil {
+	switch {
+	case name == "session.create" && (f != nil || c.srv.exposedOn(id) != nil):
+		r.Reply(nil, failKind(name, transom.KindConflict, "session "+id+" exists already, on a peer: resume it, or choose another id"))
+		return true
+	case f == nil:
 		return name == "session.resume" && c.joinRemote(r, id)
 	}
 	switch name {
-	case "session.create":
-		r.Reply(nil, failKind(name, transom.KindConflict, "session "+id+" exists already, on a peer: resume it, or choose another id"))
 	case "session.delete":
 		r.Reply(failure{Error: "session " + id + " lives on a peer: delete it there"}, nil)
 	case "session.history.clearContext":

@@ -256,6 +256,14 @@ func TestRemoteMetadata(t *testing.T) {
 		t.Errorf("session.resume answered %v", resumed)
 	}
 	c.fails(-32012, "session.create", obj{"sessionId": id1})
+	nearby.connect(t).fails(-32012, "session.create", obj{"sessionId": id1})
+	before := c.count()
+	c.ok("sessions.connect", obj{"sessionId": id1}) // again: nothing is sent twice
+	for i := before; i < c.count(); i++ {
+		if f := c.at(i); f.Method == "session.event" && !f.event.Ephemeral && f.event.Type != "session.resume" {
+			t.Errorf("%s was sent again", f.event.Type)
+		}
+	}
 	var deleted struct{ Success bool }
 	c.ok("session.delete", obj{"sessionId": id1}, &deleted)
 	if deleted.Success {
