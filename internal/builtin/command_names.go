@@ -13,7 +13,7 @@ var families = words("git gh npm npx yarn pnpm bun go cargo docker podman kubect
 // launchers are programs that run what their arguments or their input say, or
 // change what later names mean: their own name says nothing.
 var launchers = words("eval exec source . sh bash zsh dash ksh fish csh tcsh busybox env sudo su doas xargs parallel nohup timeout nice ionice setsid stdbuf watch command builtin " +
-	"time ssh alias trap enable hash set shopt unset export declare typeset readonly local chroot unshare nsenter script expect npx bunx uvx read mapfile readarray getopts let fc bind complete")
+	"time ssh alias trap enable hash set shopt unset export declare typeset readonly local chroot unshare nsenter script expect npx bunx uvx read mapfile readarray getopts let fc bind complete pushd popd dirs")
 
 // readers are programs that only look, whatever their arguments.
 var readers = words("cat head tail wc echo printf pwd date whoami id uname hostname which type stat du df ls cmp diff grep egrep fgrep basename dirname realpath readlink true false test [ cut tr nl tac rev md5sum sha1sum sha256sum cksum jq column fold seq sleep ps free uptime nproc")
@@ -53,6 +53,9 @@ func identify(words []string, static []bool) (id string, plain bool) {
 		return name, false
 	}
 	if base == "printf" && slices.Contains(words, "-v") { // printf -v PATH …
+		return name, false
+	}
+	if name == "cd" && (len(words) != 2 || !static[1] || strings.HasPrefix(words[1], "-")) { // home, or back
 		return name, false
 	}
 	if base == "find" {

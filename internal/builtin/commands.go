@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ import (
 // maxParsed is the longest command line that is looked into.
 const maxParsed = 64 << 10
 
+// maxWords is how many of a line's words are looked up as files.
+const maxWords = 200
+
 // commandLine is what a command line shows of itself before it runs. It serves
 // people and approvals; it is no sandbox, and where anything is not plain it says
 // so (Plain is false) and nothing is promised.
@@ -21,6 +25,8 @@ type commandLine struct {
 	Segments []shellSegment
 	Paths    []string
 	URLs     []shellURL
+	// Words are the arguments without a slash, which may name links.
+	Words []string
 	// Writes: some output is redirected into a file.
 	Writes bool
 	// Plain: the identifiers say what runs, so that approving them for longer
@@ -90,6 +96,11 @@ func (c *commandLine) call(text string, n *syntax.CallExpr) {
 	static := make([]bool, len(n.Args))
 	for i, w := range n.Args {
 		words[i], static[i] = literal(w)
+	}
+	for i, w := range words[1:] {
+		if static[i+1] && len(c.Words) < maxWords {
+			c.Words = append(c.Words, w)
+		}
 	}
 	segment := text[min(n.Pos().Offset(), uint(len(text))):min(n.End().Offset(), uint(len(text)))]
 	id := segment
@@ -236,7 +247,15 @@ func (s *Set) askShell(call tool.Call, command, intention, warning string) (tool
 	if !line.Parsed && warning == "" {
 		req.Warning = "The command could not be read as a shell would read it."
 	}
-	for _, p := range line.Paths {
+	for _, w := range line.Words {
+		if strings.ContainsAny(w, "/\x00") || len(w) > 255 {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(dir, w)); err == nil && info.Mode()&os.ModeSymlink != 0 && !slices.Contains(req.PossiblePaths, w) {
+			req.PossiblePaths = append(req.PossiblePaths, w)
+		}
+	}
+	for _, p := range req.PossiblePaths {
 		if strings.HasPrefix(p, "~") {
 			req.CanOfferSessionApproval = false
 			continue

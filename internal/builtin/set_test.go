@@ -162,6 +162,8 @@ func TestSubjects(t *testing.T) {
 		{"bash", args("command", "git status && ls -l | wc -l", "description", "d"), []string{"git status", "ls", "wc"}},
 		{"bash", args("command", "cat /etc/hosts", "description", "d"), []string{"=cat /etc/hosts"}},
 		{"bash", args("command", "cat outdir/hosts", "description", "d"), []string{"=cat outdir/hosts"}},
+		{"bash", args("command", "cat out", "description", "d"), []string{"=cat out"}},
+		{"bash", args("command", "cat in.txt", "description", "d"), []string{"cat"}},
 		{"bash", args("command", "cat ./in.txt", "description", "d"), []string{"cat"}},
 		{"bash", args("command", "echo x > in.txt", "description", "d"), []string{"=echo x > in.txt"}},
 		{"bash", args("command", "ls", "description", "d", "detach", true), []string{"=ls"}},

@@ -212,11 +212,11 @@ func (sh *shell) watch() {
 	sh.code = sh.proc.wait()
 	close(sh.exited)
 	defer close(sh.ended)
-	quiet := 2 * time.Second
+	quiet, most := 2*time.Second, 5*time.Second
 	if sh.proc.alive() {
-		quiet = 150 * time.Millisecond
+		quiet, most = 150*time.Millisecond, 500*time.Millisecond
 	}
-	deadline := time.After(2 * time.Second)
+	deadline := time.After(most)
 	for {
 		select {
 		case <-sh.drained:
