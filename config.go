@@ -99,17 +99,29 @@ type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (
 // that is loaded as it is; one that is stored takes what its log holds, else the
 // default.
 type ResumeConfig struct {
-	Model             *string
-	ReasoningEffort   *string
-	Streaming         *bool
-	Tools             []tool.Tool // what this host declares; nil declares none
-	AvailableTools    *[]string
-	ExcludedTools     *[]string
-	SystemMessage     *SystemMessage
-	Provider          *ProviderConfig
-	Custom            model.Provider
-	GitHubToken       *string
-	Dir               *string
+	// Model and ReasoningEffort are what the log says where nil.
+	Model           *string
+	ReasoningEffort *string
+	// Streaming is not stored: nil is false for a session that was.
+	Streaming *bool
+	// Tools are what this host declares; nil declares none. They are not stored: a
+	// call that is open is answered by [AnswerTool], whether declared again or not.
+	Tools []tool.Tool
+	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
+	AvailableTools *[]string
+	ExcludedTools  *[]string
+	// SystemMessage is as in [SessionConfig]; not stored: nil is the default for a
+	// session that was.
+	SystemMessage *SystemMessage
+	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
+	// stored: with none, the runtime's own model answers.
+	Provider    *ProviderConfig
+	Custom      model.Provider
+	GitHubToken *string
+	// Dir is the working directory from now on; it must exist.
+	Dir *string
+	// OnPermission, RequestPermission, OnHook, OnRequest and Answers are as in
+	// [SessionConfig], and this host's own.
 	OnPermission      PermissionHandler
 	RequestPermission bool
 	OnHook            HookHandler
@@ -148,8 +160,12 @@ type ProviderConfig struct {
 
 // Decision answers a permission question.
 type Decision struct {
-	// Kind is one of the protocol's decisions, such as "approve-once",
-	// "approve-for-session" or "reject".
+	// Kind is one of the protocol's decisions. "approve-once" lets this call run;
+	// "approve-for-session" and "approve-for-location" let those that are like it
+	// run, too, without a further question, as long as the session is kept.
+	// "reject" says that the user refused, "user-not-available" that nobody could
+	// be asked; both are told to the model. "no-result" leaves the question open,
+	// for another client to answer. Any other kind denies.
 	Kind string `json:"kind"`
 	// Feedback is told to the model with a "reject".
 	Feedback string `json:"feedback,omitempty"`
