@@ -80,6 +80,11 @@ type SessionConfig struct {
 	RequestPermission bool
 	// OnHook answers this host's hooks; nil: it has none.
 	OnHook HookHandler
+	// Elicits says that the host can ask its user for something: see
+	// [Session.Elicit].
+	Elicits bool
+	// Commands are the slash commands that this host runs.
+	Commands []Slash
 	// OnRequest answers the requests of the protocol that Answers names, such as
 	// "userInput.request".
 	OnRequest RequestHandler
@@ -126,6 +131,8 @@ type ResumeConfig struct {
 	RequestPermission bool
 	OnHook            HookHandler
 	OnRequest         RequestHandler
+	Elicits           bool
+	Commands          []Slash
 	Answers           []string
 	// ContinuePendingWork takes up what was under way when the session was last
 	// left: open tool calls and questions, a seeded turn, the queue. Without it
