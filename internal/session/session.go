@@ -461,10 +461,24 @@ func (s *Session) written(events []*event.Event) bool {
 	return slices.ContainsFunc(events, func(e *event.Event) bool { return e.Persisted() && e.Public() })
 }
 
+// others names all clients but one.
+func (s *Session) others(owner string) []string {
+	var out []string
+	for _, c := range s.state.Live.Clients {
+		if c.ID != owner {
+			out = append(out, c.ID)
+		}
+	}
+	return out
+}
+
 // hiddenFrom names the clients that are not to see an event: a request to run a
 // tool is not shown to clients that declared the tool as well but are not the
 // one asked, since each would run it.
 func (s *Session) hiddenFrom(e *event.Event) []string {
+	if c, ok := e.Payload.(event.CommandExecute); ok {
+		return s.others(s.state.Owner(c.CommandName))
+	}
 	p, ok := e.Payload.(event.ExternalToolRequested)
 	if !ok {
 		return nil

@@ -203,6 +203,9 @@ func (m *machine) configure(in Configure) error {
 	if in.ApproveAll != nil {
 		m.approveAll(*in.ApproveAll)
 	}
+	if in.Answerer != nil {
+		m.answerer(*in.Answerer)
+	}
 	if in.Forget && len(m.s.Approved) > 0 {
 		m.emit(event.ApprovalsReset{})
 	}
