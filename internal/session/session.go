@@ -91,15 +91,16 @@ type Session struct {
 	hookers sync.Map // client id → Hooker
 
 	// owned by the actor
-	state   turn.State
-	pen     bool
-	due     bool              // a checkpoint is worth its while
-	real    bool              // the log holds a record that makes it worth keeping
-	wrote   eventlog.Position // of the step's first record
-	out     []publication     // readied, not yet in the feed
-	cancel  context.CancelFunc
-	effects context.Context
-	running sync.WaitGroup
+	state          turn.State
+	pen            bool
+	due            bool               // a checkpoint is worth its while
+	real           bool               // the log holds a record that makes it worth keeping
+	wrote          eventlog.Position  // of the step's first record
+	out            []publication      // readied, not yet in the feed
+	stopCompaction context.CancelFunc // nil: none was made
+	cancel         context.CancelFunc
+	effects        context.Context
+	running        sync.WaitGroup
 }
 
 // Start takes a session into this process. Its first input should be a
@@ -199,6 +200,9 @@ func (s *Session) finish() {
 		}
 	}
 	s.cancel()
+	if s.stopCompaction != nil {
+		s.stopCompaction()
+	}
 	s.running.Wait()
 	if s.cfg.Cleanup != nil {
 		if err := s.cfg.Cleanup(); err != nil {
@@ -246,6 +250,9 @@ func (s *Session) handle(it item) {
 	s.flush()
 	if s.cfg.Written != nil && s.written(ready.Events) {
 		s.cfg.Written(in.At)
+	}
+	if ready.CancelCompaction && s.stopCompaction != nil {
+		s.stopCompaction()
 	}
 	if ready.Cancel {
 		s.cancel()

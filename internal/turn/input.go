@@ -223,6 +223,8 @@ type Ready struct {
 	Files []File
 	// Sync: the batch must be on the disk before anything is published.
 	Sync bool
+	// CancelCompaction: end the summary being made.
+	CancelCompaction bool
 	// Cancel: end all effects that run.
 	Cancel bool
 	// Start holds the effects to begin.

@@ -77,6 +77,12 @@ func (m *machine) step(body Body) error {
 		m.ready.Result = m.emit(in.Payload)
 	case StoreFailed:
 		m.storeFailed(in)
+	case Compact:
+		return m.compact(in)
+	case CancelCompaction:
+		m.cancelCompaction()
+	case CompactionDone:
+		m.compactionDone(in)
 	case HookDone:
 		m.hookDone(in)
 	case Arrange:
