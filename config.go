@@ -80,6 +80,11 @@ type SessionConfig struct {
 	RequestPermission bool
 	// OnHook answers this host's hooks; nil: it has none.
 	OnHook HookHandler
+	// Elicits says that the host can ask its user for something: see
+	// [Session.Elicit].
+	Elicits bool
+	// Commands are the slash commands that this host runs.
+	Commands []Slash
 	// OnRequest answers the requests of the protocol that Answers names, such as
 	// "userInput.request".
 	OnRequest RequestHandler
@@ -99,21 +104,35 @@ type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (
 // that is loaded as it is; one that is stored takes what its log holds, else the
 // default.
 type ResumeConfig struct {
-	Model             *string
-	ReasoningEffort   *string
-	Streaming         *bool
-	Tools             []tool.Tool // what this host declares; nil declares none
-	AvailableTools    *[]string
-	ExcludedTools     *[]string
-	SystemMessage     *SystemMessage
-	Provider          *ProviderConfig
-	Custom            model.Provider
-	GitHubToken       *string
-	Dir               *string
+	// Model and ReasoningEffort are what the log says where nil.
+	Model           *string
+	ReasoningEffort *string
+	// Streaming is not stored: nil is false for a session that was.
+	Streaming *bool
+	// Tools are what this host declares; nil declares none. They are not stored: a
+	// call that is open is answered by [AnswerTool], whether declared again or not.
+	Tools []tool.Tool
+	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
+	AvailableTools *[]string
+	ExcludedTools  *[]string
+	// SystemMessage is as in [SessionConfig]; not stored: nil is the default for a
+	// session that was.
+	SystemMessage *SystemMessage
+	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
+	// stored: with none, the runtime's own model answers.
+	Provider    *ProviderConfig
+	Custom      model.Provider
+	GitHubToken *string
+	// Dir is the working directory from now on; it must exist.
+	Dir *string
+	// OnPermission, RequestPermission, OnHook, OnRequest and Answers are as in
+	// [SessionConfig], and this host's own.
 	OnPermission      PermissionHandler
 	RequestPermission bool
 	OnHook            HookHandler
 	OnRequest         RequestHandler
+	Elicits           bool
+	Commands          []Slash
 	Answers           []string
 	// ContinuePendingWork takes up what was under way when the session was last
 	// left: open tool calls and questions, a seeded turn, the queue. Without it
@@ -148,8 +167,12 @@ type ProviderConfig struct {
 
 // Decision answers a permission question.
 type Decision struct {
-	// Kind is one of the protocol's decisions, such as "approve-once",
-	// "approve-for-session" or "reject".
+	// Kind is one of the protocol's decisions. "approve-once" lets this call run;
+	// "approve-for-session" and "approve-for-location" let those that are like it
+	// run, too, without a further question, as long as the session is kept.
+	// "reject" says that the user refused, "user-not-available" that nobody could
+	// be asked; both are told to the model. "no-result" leaves the question open,
+	// for another client to answer. Any other kind denies.
 	Kind string `json:"kind"`
 	// Feedback is told to the model with a "reject".
 	Feedback string `json:"feedback,omitempty"`

@@ -27,7 +27,8 @@ func (h *Session) Subscribe() *Events {
 	return e
 }
 
-// ErrEnded is returned by [Events.Next] after the last event.
+// ErrEnded is returned by [Events.Next] after the last event: the session has ended
+// in this process, or the reader was closed.
 var ErrEnded = session.ErrEnded
 
 // Next appends the events that have come to buf, waiting for at least one.

@@ -38,3 +38,7 @@ func (n NoteRepository) body() (turn.Body, error) {
 		HostType: r.HostType, HeadCommit: r.HeadCommit, BaseCommit: r.BaseCommit,
 	}}, nil
 }
+
+// InUseElsewhere reports whether another process had the session when this one
+// loaded it.
+func (h *Session) InUseElsewhere() bool { return h.others }

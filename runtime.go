@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/transom-run/transom/eventlog"
@@ -23,10 +24,11 @@ const Version = "0.1.0"
 
 // Runtime holds sessions. Its methods may be called from any goroutine.
 type Runtime struct {
-	cfg   Config
-	store eventlog.Store
-	owns  bool // the store was made here
-	keys  secrets
+	cfg    Config
+	store  eventlog.Store
+	owns   bool // the store was made here
+	keys   secrets
+	places stateFile[located]
 
 	accounts catalog.Accounts
 
@@ -48,10 +50,13 @@ type slot struct {
 type loaded struct {
 	*session.Session
 	models     *models
-	own        BuiltIns   // nil: none
-	ownErr     error      // why there are none
-	requesters sync.Map   // client id → requester
-	files      sync.Mutex // held while the session's own files are changed
+	own        BuiltIns // nil: none
+	ownErr     error    // why there are none
+	requesters sync.Map // client id → requester
+	questions  questions
+	takers     sync.Map     // ids of clients that take commands which nobody has registered
+	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
+	files      sync.Mutex   // held while the session's own files are changed
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -94,6 +99,7 @@ func Open(cfg Config) (*Runtime, error) {
 			return nil, wrap("open", "", err)
 		}
 		r.store, r.owns = store, true
+		r.places.path = filepath.Join(home, "permissions.json")
 	}
 	return r, nil
 }
@@ -191,6 +197,7 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 		return nil, wrap(op, id, err)
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
+	h.offers(cfg.Elicits, cfg.Commands)
 	for {
 		sl, mine, err := r.find(ctx, op, id)
 		if err != nil {
@@ -326,11 +333,12 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Cleanup: s.cleanup,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Cleanup: s.cleanup,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
 			}
+			s.written.Store(at.UnixMilli())
 			r.tell(Lifecycle{Type: what, SessionID: id, Started: begun, Modified: at})
 			what = "session.updated"
 		},

@@ -56,6 +56,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
+	h.offers(cfg.Elicits, cfg.Commands)
 	system, err := cfg.SystemMessage.compose()
 	if err != nil {
 		return nil, turn.Settings{}, err
@@ -335,7 +336,14 @@ func (h *Session) Configure(ctx context.Context, c Configure) error {
 }
 
 // Info describes the session as it stands.
-func (h *Session) Info() Info { return describe(h.sess.View()) }
+func (h *Session) Info() Info {
+	i := describe(h.sess.View())
+	i.Modified = i.Started
+	if ms := h.sess.written.Load(); ms > 0 {
+		i.Modified = time.UnixMilli(ms)
+	}
+	return i
+}
 
 // Messages returns the session's persisted events, oldest first: one JSON object
 // each, as clients see them. A clear hides nothing.
@@ -371,6 +379,7 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	}
 	h.client.Permission = h.asker != nil || cfg.RequestPermission
 	h.client.Hooks = h.hooker != nil
+	h.offers(cfg.Elicits, cfg.Commands)
 	err := h.resume(ctx, h.sess, cfg, nil)
 	h.warn(cfg.Unserved)
 	return wrap(op, h.id, err)
@@ -388,6 +397,7 @@ func (h *Session) Close(ctx context.Context) error {
 		if errors.Is(err, session.ErrUnloaded) {
 			err = nil
 		}
+		h.left()
 		if ended == true {
 			select {
 			case <-h.sess.Done():
@@ -407,7 +417,7 @@ func (h *Session) Close(ctx context.Context) error {
 func (h *Session) Drop() {
 	h.ended.Do(func() {
 		close(h.gone)
-		h.sess.Post(turn.Detach{ClientID: h.client.ID, Lost: true}, nil, nil)
+		h.sess.Post(turn.Detach{ClientID: h.client.ID, Lost: true}, nil, func(any, error) { h.left() })
 		h.events.Close()
 	})
 }

@@ -19,7 +19,7 @@ var at = time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 // payloads has one payload of each type, empty.
 var payloads = []Payload{
 	SessionStart{}, SessionResume{}, SessionShutdown{}, SessionError{}, SessionWarning{}, SessionInfo{},
-	ContextCleared{}, UserMessage{}, SystemMessage{}, TurnStart{}, TurnEnd{}, AssistantMessage{}, ToolStart{},
+	ContextCleared{}, CompactionStart{}, CompactionComplete{}, UserMessage{}, SystemMessage{}, TurnStart{}, TurnEnd{}, AssistantMessage{}, ToolStart{},
 	ToolComplete{}, PermissionRequested{}, PermissionCompleted{}, ExternalToolRequested{}, ExternalToolCompleted{},
 	Abort{}, ModelChange{}, ModeChanged{}, ContextChanged{}, TitleChanged{}, ToolsUpdated{}, PendingModified{},
 	UsageInfo{}, AssistantUsage{}, ModelCallFailure{}, TurnRetry{}, MessageStart{}, MessageDelta{}, ReasoningDelta{},

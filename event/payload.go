@@ -121,6 +121,43 @@ type ContextCleared struct {
 	InitialMessage  string `json:"initialMessage"`
 }
 
+// CompactionStart says that the window is being summarised.
+type CompactionStart struct {
+	Trigger               string `json:"trigger,omitempty"` // "manual", "background" or "blocking" as the protocol names it
+	Model                 string `json:"model,omitempty"`
+	TokenLimit            int    `json:"tokenLimit"`
+	CurrentTokens         int    `json:"currentTokens"`
+	SystemTokens          int    `json:"systemTokens"`
+	ConversationTokens    int    `json:"conversationTokens"`
+	ToolDefinitionsTokens int    `json:"toolDefinitionsTokens"`
+}
+
+// CompactionComplete ends a compaction: the messages that stood in the window at
+// its start are replaced by SummaryContent, where it succeeded.
+type CompactionComplete struct {
+	Success            bool            `json:"success"`
+	Error              string          `json:"error,omitempty"`
+	StatusCode         int             `json:"statusCode,omitempty"`
+	Trigger            string          `json:"trigger,omitempty"`
+	CustomInstructions string          `json:"customInstructions,omitempty"`
+	SummaryContent     string          `json:"summaryContent,omitempty"`
+	MessagesBefore     int             `json:"preCompactionMessagesLength"`
+	TokensBefore       int             `json:"preCompactionTokens"`
+	MessagesRemoved    int             `json:"messagesRemoved"`
+	TokensRemoved      int             `json:"tokensRemoved"`
+	TokensUsed         *CompactionCost `json:"compactionTokensUsed,omitempty"`
+}
+
+// CompactionCost is what making a summary cost.
+type CompactionCost struct {
+	Model            string `json:"model"`
+	InputTokens      int    `json:"inputTokens"`
+	OutputTokens     int    `json:"outputTokens"`
+	CacheReadTokens  int    `json:"cacheReadTokens"`
+	CacheWriteTokens int    `json:"cacheWriteTokens"`
+	Duration         int64  `json:"duration"` // milliseconds
+}
+
 // UserMessage is a prompt as it reaches the model.
 type UserMessage struct {
 	Content            string            `json:"content"`

@@ -9,6 +9,8 @@ const (
 	TypeSessionWarning        = "session.warning"
 	TypeSessionInfo           = "session.info"
 	TypeContextCleared        = "session.context_cleared"
+	TypeCompactionStart       = "session.compaction_start"
+	TypeCompactionComplete    = "session.compaction_complete"
 	TypeUserMessage           = "user.message"
 	TypeSystemMessage         = "system.message"
 	TypeTurnStart             = "assistant.turn_start"
@@ -67,6 +69,12 @@ func (SessionInfo) EventType() string { return TypeSessionInfo }
 
 // EventType returns "session.context_cleared".
 func (ContextCleared) EventType() string { return TypeContextCleared }
+
+// EventType returns "session.compaction_start".
+func (CompactionStart) EventType() string { return TypeCompactionStart }
+
+// EventType returns "session.compaction_complete".
+func (CompactionComplete) EventType() string { return TypeCompactionComplete }
 
 // EventType returns "user.message".
 func (UserMessage) EventType() string { return TypeUserMessage }

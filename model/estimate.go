@@ -37,11 +37,8 @@ const (
 // EstimateText estimates how many tokens a text is. No vocabulary is read and
 // nothing is allocated: one pass over the text.
 //
-// Against the o200k vocabulary (GPT-4o and later) the error is within 15 % for
-// prose, code and JSON, and within 25 % for tables of numbers, base64 and other
-// noise. Older vocabularies need more for scripts other than Latin: against
-// cl100k (GPT-4) the estimate is 30 % too low for Chinese and Japanese, half of
-// the truth for Cyrillic and Arabic.
+// How far it is off is measured by TestEstimateOfTexts, which has the bounds, and
+// told in docs/models.md.
 func EstimateText(s string) int {
 	sum := 0
 	for i := 0; i < len(s); {

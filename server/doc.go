@@ -6,7 +6,8 @@
 //	err = srv.Serve(ctx, listener)   // many
 //
 // It uses only what package transom exports, so whoever embeds the library can do
-// all that the server does.
+// all that the server does. Sessions of other servers come through package remote:
+// see remote.go.
 //
 //	frames ─▶ reader ─ admit ─▶ lane of the session ─▶ Session.Post ─▶ (session)
 //	              │                    └ create, resume, destroy: own goroutine

@@ -31,6 +31,10 @@ type attachment struct {
 	// waits for them.
 	reads sync.WaitGroup
 
+	// filing is closed when the newest request that works on the session's files
+	// has ended; of the lane.
+	filing chan struct{}
+
 	// guarded by conn.mu
 	interests map[string]string // event types by handle
 }

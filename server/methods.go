@@ -22,8 +22,20 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //     the session
 //   - read: in the order of arrival, on a goroutine of its own that reads an
 //     attached session
+//   - filed: like read, and each begins when the one before it has ended
+//   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
-var methods = map[string]handler{
+var methods = families(coreMethods, workspaceMethods, metadataMethods)
+
+func families(all ...map[string]handler) map[string]handler {
+	out := map[string]handler{}
+	for _, f := range all {
+		maps.Copy(out, f)
+	}
+	return out
+}
+
+var coreMethods = map[string]handler{
 	"connect":          connect,
 	"ping":             plain(ping),
 	"status.get":       plain(status),
@@ -180,6 +192,48 @@ func read[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *
 			return false
 		})
 	}
+}
+
+// filed is a method that works on the files of an attached session: one after the
+// other, in the order of arrival.
+func filed[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *P) (any, error)) handler {
+	return func(c *conn, r *jsonrpc2.Responder) {
+		inLane[P, T](c, r, func(l *lane, p *P) bool {
+			a := l.attached()
+			if a == nil {
+				r.Reply(nil, notFound(r.Request().Method, l.id))
+				return false
+			}
+			a.reads.Add(1)
+			before, done := a.filing, make(chan struct{})
+			a.filing = done
+			r.Go(func(ctx context.Context) (any, error) {
+				defer a.reads.Done()
+				defer close(done)
+				if before != nil {
+					<-before
+				}
+				result, err := f(ctx, a.sess, p)
+				return result, fail(r.Request().Method, err)
+			})
+			return false
+		})
+	}
+}
+
+// settled is a method that answers from a session's state, once all that came
+// before it is done.
+func settled[P any, T aimed[P]](f func(s *transom.Session, p *P) (any, error)) handler {
+	return posted[P, T](func(q *call, p *P) {
+		q.sess.Post(transom.Configure{}, func(_ any, err error) {
+			if err != nil {
+				q.Reply(nil, fail(q.op(), err))
+				return
+			}
+			result, err := f(q.sess, p)
+			q.Reply(result, fail(q.op(), err))
+		})
+	})
 }
 
 // Methods returns the names of the methods that are served, sorted.

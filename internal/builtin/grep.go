@@ -98,7 +98,7 @@ func (s *Set) grep() tool.Tool {
 			}
 			var lines []string
 			var err error
-			if rg := ripgrep(); rg != "" {
+			if rg := ripgrep(); rg != "" && a.forRipgrep() {
 				lines, err = s.searchRipgrep(ctx, rg, s.dir(call), a.settled(), in)
 			} else {
 				lines, err = search(ctx, a.settled(), in)

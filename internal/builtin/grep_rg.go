@@ -14,6 +14,12 @@ import (
 // maxLine is how much of a line is shown.
 const maxLine = 1000
 
+// forRipgrep reports whether ripgrep can be told all of it: patterns of paths, and
+// a pattern beside a type, it would take for something else.
+func (a grepArgs) forRipgrep() bool {
+	return !strings.ContainsAny(a.Glob, "/:") && (a.Glob == "" || a.Type == "")
+}
+
 // searchRipgrep searches with ripgrep, told to do as our own search does: no
 // configuration of the user's, the ignore files of git only, hidden files too, in
 // the order of the paths.
@@ -42,8 +48,12 @@ func (s *Set) searchRipgrep(ctx context.Context, rg, dir string, a grepArgs, in 
 	if a.Type != "" {
 		args = append(args, "--type="+a.Type)
 	}
-	if a.Glob != "" {
-		args = append(args, "--glob="+a.Glob)
+	// A pattern given as a type and not as a glob, because ripgrep's globs bring back
+	// what git ignores.
+	if glob, not := strings.CutPrefix(a.Glob, "!"); not {
+		args = append(args, "--type-add=wanted:"+glob, "--type-not=wanted")
+	} else if glob != "" {
+		args = append(args, "--type-add=wanted:"+glob, "--type=wanted")
 	}
 	args = append(args, "--glob=!.git", "--regexp="+a.Pattern, "--")
 	for _, p := range in {

@@ -186,7 +186,7 @@ func (st statement) result(r Rows) string {
 	case QueryExec:
 		return schemaDone
 	}
-	switch st.verb {
+	switch st.main {
 	case "INSERT", "REPLACE":
 		return inserted(r.RowsAffected, r.LastInsertID)
 	case "UPDATE":

@@ -179,7 +179,7 @@ func (d *demo) tell(p *page) {
 	p.line("")
 	d.clear(p)
 	p.line("")
-	p.para("The six messages are the conversation above with the call that cleared it. The tool is terminal: its success ends the turn, and the model never sees its result. The runtime then starts the next turn by itself, with the seed: the host sends nothing.")
+	p.para("The six messages are the conversation above with the call that cleared it. The tool is terminal: its success ends the turn, and the model never sees its result. The runtime then starts the next turn by itself, with the prompt of the clear (its seed): the host sends nothing.")
 
 	p.head("Window 2")
 	p.para("This is all the model was sent in that turn:")

@@ -14,6 +14,8 @@ type Rules struct {
 	ApproveAll bool
 	// Granted are the keys that approvals cover: see [Grants] and [Key].
 	Granted []string
+	// Located are the keys of what is approved where the session works.
+	Located []string
 	// Denied are the keys of what must not run.
 	Denied []string
 	// Reads: reading files and URLs needs no approval.
@@ -43,7 +45,7 @@ func (r Rules) Asks(request json.RawMessage) bool {
 		}
 	}
 	keys := subjects(request)
-	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) })
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) && !covers(r.Located, k) })
 }
 
 // Denies reports whether a rule forbids a call, or a part of it.

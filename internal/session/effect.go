@@ -30,6 +30,10 @@ func (s *Session) start(e turn.Effect) {
 			p, err := preparePermission(ctx, e)
 			s.box.post(item{body: turn.PermissionPrepared{Fence: e.Fence, Permission: p, Forced: e.Forced, Free: e.Free, Err: err}})
 		})
+	case *turn.StartCompaction:
+		var cctx context.Context
+		cctx, s.stopCompaction = context.WithCancel(context.Background())
+		s.running.Go(func() { s.summarise(cctx, e) })
 	case *turn.CallHook:
 		s.running.Go(func() { s.callHook(ctx, e) })
 	case *turn.RunCommand:
@@ -125,6 +129,44 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 		}
 	}
 }
+
+// summarise asks the model for a summary of the window.
+func (s *Session) summarise(ctx context.Context, e *turn.StartCompaction) {
+	begun := time.Now()
+	in := turn.CompactionDone{ID: e.ID}
+	req := e.Request
+	provider, err := s.resolve(ctx, &req)
+	for attempt := 1; err == nil; attempt++ {
+		var r *model.Response
+		r, err = s.attempt(ctx, provider, &req, turn.Fence{})
+		if err == nil {
+			in.Response = *r
+			break
+		}
+		wait, again := s.cfg.Retry.Next(attempt, s.modelError(err), rand.Float64())
+		if !again || attempt >= summaryAttempts || ctx.Err() != nil {
+			break
+		}
+		err = nil
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+	if ctx.Err() != nil {
+		return // nobody waits for it
+	}
+	if err != nil {
+		in.Err = s.modelError(err)
+	}
+	in.Took = time.Since(begun)
+	s.box.post(item{body: in})
+}
+
+// summaryAttempts bounds the attempts at one summary: the next turn that needs one
+// asks again.
+const summaryAttempts = 2
 
 func (s *Session) resolve(ctx context.Context, req *model.Request) (p model.Provider, err error) {
 	defer func() {

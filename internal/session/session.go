@@ -91,15 +91,16 @@ type Session struct {
 	hookers sync.Map // client id → Hooker
 
 	// owned by the actor
-	state   turn.State
-	pen     bool
-	due     bool              // a checkpoint is worth its while
-	real    bool              // the log holds a record that makes it worth keeping
-	wrote   eventlog.Position // of the step's first record
-	out     []publication     // readied, not yet in the feed
-	cancel  context.CancelFunc
-	effects context.Context
-	running sync.WaitGroup
+	state          turn.State
+	pen            bool
+	due            bool               // a checkpoint is worth its while
+	real           bool               // the log holds a record that makes it worth keeping
+	wrote          eventlog.Position  // of the step's first record
+	out            []publication      // readied, not yet in the feed
+	stopCompaction context.CancelFunc // nil: none was made
+	cancel         context.CancelFunc
+	effects        context.Context
+	running        sync.WaitGroup
 }
 
 // Start takes a session into this process. Its first input should be a
@@ -199,6 +200,9 @@ func (s *Session) finish() {
 		}
 	}
 	s.cancel()
+	if s.stopCompaction != nil {
+		s.stopCompaction()
+	}
 	s.running.Wait()
 	if s.cfg.Cleanup != nil {
 		if err := s.cfg.Cleanup(); err != nil {
@@ -246,6 +250,9 @@ func (s *Session) handle(it item) {
 	s.flush()
 	if s.cfg.Written != nil && s.written(ready.Events) {
 		s.cfg.Written(in.At)
+	}
+	if ready.CancelCompaction && s.stopCompaction != nil {
+		s.stopCompaction()
 	}
 	if ready.Cancel {
 		s.cancel()
@@ -454,10 +461,24 @@ func (s *Session) written(events []*event.Event) bool {
 	return slices.ContainsFunc(events, func(e *event.Event) bool { return e.Persisted() && e.Public() })
 }
 
+// others names all clients but one.
+func (s *Session) others(owner string) []string {
+	var out []string
+	for _, c := range s.state.Live.Clients {
+		if c.ID != owner {
+			out = append(out, c.ID)
+		}
+	}
+	return out
+}
+
 // hiddenFrom names the clients that are not to see an event: a request to run a
 // tool is not shown to clients that declared the tool as well but are not the
 // one asked, since each would run it.
 func (s *Session) hiddenFrom(e *event.Event) []string {
+	if c, ok := e.Payload.(event.CommandExecute); ok {
+		return s.others(s.state.Owner(c.CommandName))
+	}
 	p, ok := e.Payload.(event.ExternalToolRequested)
 	if !ok {
 		return nil

@@ -22,6 +22,7 @@ func (m *machine) clear(in Clear) error {
 	case m.s.Phase() != Acting || !slices.ContainsFunc(loop.Calls, func(c Call) bool { return c.open() }):
 		return &Refusal{Kind: "wrong_state", Msg: "session.history.clearContext can only be called from inside a tool handler: no tool call of this session is in flight, so no turn would take up the seed prompt"}
 	}
+	m.dropCompaction("the context was cleared meanwhile")
 	n := m.s.Window.Len()
 	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: valid(in.Prompt)})
 	m.ready.Sync = true
@@ -31,6 +32,7 @@ func (m *machine) clear(in Clear) error {
 
 // abort ends the running turn. What waits stays waiting (S8).
 func (m *machine) abort(in Abort) {
+	m.dropCompaction("the turn was aborted")
 	if in.Reason == "" {
 		in.Reason = "user_initiated"
 	}
@@ -43,7 +45,7 @@ func (m *machine) abort(in Abort) {
 func (m *machine) stop() {
 	m.ready.Cancel = true
 	l := &m.s.Live
-	l.Model, l.Running, l.Parked, l.Headers = nil, nil, false, nil
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, false, nil, false
 	if l.Prep != nil && (l.Prep.source != "" || len(l.Prep.contexts) > 0) {
 		l.Greeted = false // its answer is lost: it is asked again
 	}
@@ -67,7 +69,8 @@ func (m *machine) storeFailed(in StoreFailed) {
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
 		return
 	}
-	l.Model, l.Running, l.Parked, l.Headers = nil, nil, m.s.Loop.Open, nil
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Compacting = nil, nil, m.s.Loop.Open, nil, false, nil
+	m.ready.CancelCompaction = true
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
@@ -82,7 +85,7 @@ func (m *machine) suspend(in Suspend) {
 		m.close(Close{EventsBytes: in.EventsBytes})
 		return
 	}
-	m.ready.Cancel = true
+	m.ready.Cancel, m.ready.CancelCompaction = true, true
 	m.s.Live.Closed = true
 }
 
@@ -92,6 +95,7 @@ func (m *machine) close(in Close) {
 		m.s.Live.Closed = true // nothing was begun
 		return
 	}
+	m.dropCompaction("the session ended")
 	if m.s.Loop.Open || m.s.Live.Prep != nil {
 		m.stop()
 	}

@@ -19,6 +19,10 @@
 // calls, [machine.settle] decides, once the last call has ended, whether to ask
 // again. [machine.next] says what follows a loop.
 //
+// Letters and numbers such as S5 or T2 in comments are the statements that the
+// conformance cases are evidence for; conformance/cases/00-statements.yaml lists
+// them.
+//
 // # Two halves of a state
 //
 // [Durable] is what the log says: folding the log gives it, whole, and Step

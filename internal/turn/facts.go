@@ -102,3 +102,14 @@ func (m *machine) rules() policy.Rules {
 	r.Granted = append(slices.Clip(r.Granted), m.s.Approved...)
 	return r
 }
+
+// answerer notes whether a client answers permission questions.
+func (m *machine) answerer(a Answerer) {
+	clients := slices.Clone(m.s.Live.Clients)
+	for i := range clients {
+		if clients[i].ID == a.ClientID {
+			clients[i].Permission = a.Answers
+		}
+	}
+	m.s.Live.Clients = clients
+}

@@ -100,8 +100,15 @@ type Configure struct {
 	Dir        *string
 	Place      *event.Context  // what is known of the repository in the directory
 	ApproveAll *bool           // calls run unasked
+	Answerer   *Answerer       // who answers permission questions from now on, or no more
 	Forget     bool            // what was approved for the session
 	Settings   func(*Settings) // pure
+}
+
+// Answerer says whether a client answers permission questions.
+type Answerer struct {
+	ClientID string
+	Answers  bool
 }
 
 // Send is a message of a user. Result: its message id (string).
@@ -216,6 +223,8 @@ type Ready struct {
 	Files []File
 	// Sync: the batch must be on the disk before anything is published.
 	Sync bool
+	// CancelCompaction: end the summary being made.
+	CancelCompaction bool
 	// Cancel: end all effects that run.
 	Cancel bool
 	// Start holds the effects to begin.

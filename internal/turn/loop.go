@@ -81,6 +81,11 @@ func (m *machine) think(turn int) {
 		m.emit(event.SystemMessage{Role: "system", Content: m.s.Live.Settings.System, InteractionID: m.s.Loop.InteractionID})
 	}
 	m.emit(event.TurnStart{TurnID: strconv.Itoa(turn), InteractionID: m.s.Loop.InteractionID})
+	if m.maybeCompact() {
+		m.s.Live.Awaiting = true
+		m.s.Live.Parked = false
+		return
+	}
 	m.ask()
 }
 
@@ -112,7 +117,7 @@ func (m *machine) ask() {
 // settle decides what follows a batch once its last call has ended (T2).
 func (m *machine) settle() {
 	loop := &m.s.Loop
-	if m.s.Live.Model != nil || m.s.Live.Prep != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
+	if m.s.Live.Model != nil || m.s.Live.Awaiting || m.s.Live.Prep != nil || m.s.Live.Parked || !loop.Open || slices.ContainsFunc(loop.Calls, func(c Call) bool { return !c.Done }) {
 		return
 	}
 	cleared, turn := loop.Cleared != "", loop.Turn+1

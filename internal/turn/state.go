@@ -106,6 +106,11 @@ type Live struct {
 	Paused  bool // nothing that is queued gets its turn
 	Titled  bool // the title was announced
 
+	Compacting    *compaction // a summary being made
+	CompactSerial uint64      // of the newest one
+	CompactedAt   int         // size of the window after the newest attempt, in tokens
+	Awaiting      bool        // the next model call waits for the summary
+
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place
 	HookSerial uint64            // of the newest hook asked
@@ -124,6 +129,7 @@ type Settings struct {
 	System     string // the system message; "" is none
 	TokenLimit int    // of the window
 	ApproveAll bool
+	Compaction Compaction
 	Rules      policy.Rules // of hosts
 	Paths      Paths
 	BuiltIns   *tool.Registry // Transom's own tools; nil is none
@@ -196,7 +202,7 @@ func (s *State) Phase() Phase {
 		return Idle
 	case s.Live.Parked:
 		return Stranded
-	case s.Live.Model != nil:
+	case s.Live.Model != nil || s.Live.Awaiting:
 		return Thinking
 	default:
 		return Acting
@@ -218,5 +224,5 @@ func (s *State) Busy() bool {
 // Abandoned reports whether nobody is attached and nothing runs: the session can
 // be unloaded, to be resumed from its log.
 func (s *State) Abandoned() bool {
-	return len(s.Live.Clients) == 0 && s.Live.Model == nil && len(s.Live.Running) == 0
+	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0
 }

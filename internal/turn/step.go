@@ -77,6 +77,12 @@ func (m *machine) step(body Body) error {
 		m.ready.Result = m.emit(in.Payload)
 	case StoreFailed:
 		m.storeFailed(in)
+	case Compact:
+		return m.compact(in)
+	case CancelCompaction:
+		m.cancelCompaction()
+	case CompactionDone:
+		m.compactionDone(in)
 	case HookDone:
 		m.hookDone(in)
 	case Arrange:
@@ -196,6 +202,9 @@ func (m *machine) configure(in Configure) error {
 	}
 	if in.ApproveAll != nil {
 		m.approveAll(*in.ApproveAll)
+	}
+	if in.Answerer != nil {
+		m.answerer(*in.Answerer)
 	}
 	if in.Forget && len(m.s.Approved) > 0 {
 		m.emit(event.ApprovalsReset{})

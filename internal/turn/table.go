@@ -27,6 +27,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
+		KindCompact:            to(Idle),
+		KindCancelCompaction:   to(Idle),
+		KindCompactionDone:     to(Idle),
 		KindArrange:            to(Idle, Preparing, Thinking),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -51,6 +54,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
+		KindCompact:            to(Thinking),
+		KindCancelCompaction:   to(Thinking),
+		KindCompactionDone:     to(Thinking),
 		KindArrange:            to(Thinking),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -75,6 +81,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
+		KindCompact:            to(),
+		KindCancelCompaction:   to(Acting),
+		KindCompactionDone:     to(Acting),
 		KindArrange:            to(Acting),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: to(Idle, Preparing, Thinking, Acting),
@@ -99,6 +108,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
+		KindCompact:            to(),
+		KindCancelCompaction:   noAnswer,
+		KindCompactionDone:     stay,
 		KindArrange:            to(Stranded),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -123,6 +135,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
+		KindCompact:            to(Preparing),
+		KindCancelCompaction:   to(Preparing),
+		KindCompactionDone:     to(Preparing),
 		KindArrange:            to(Preparing),
 		KindCommandDone:        to(Idle, Preparing, Thinking),
 		KindPermissionPrepared: stay,
@@ -147,6 +162,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Ending: {
+		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
 		KindHookDone:           to(Closed),
@@ -165,6 +181,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Closed: {
+		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
 		KindHookDone:           stay,

@@ -27,3 +27,22 @@ func deniedByHook(reason string) string {
 	}
 	return "Denied by preToolUse hook: " + reason
 }
+
+// compactionPrompt asks the model for a summary. Hosts' recordings pin how it
+// begins (test "compaction" of the SDKs).
+func compactionPrompt(instructions string) string {
+	text := "Please create a detailed summary of the conversation so far. The history is being compacted, so that what you write takes the place of the messages above, and nothing else of them is kept but the user's own words.\n\n" +
+		"Write what somebody needs who goes on from here, in these parts:\n" +
+		"<overview> what the user wants, and how far it has come\n" +
+		"<history> what was done, in order, with what came of it\n" +
+		"<work_done> what exists now: files, results, decisions\n" +
+		"<technical_details> facts that were found out and would be costly to find again\n" +
+		"<important_files> files that matter, and why\n" +
+		"<next_steps> what is to be done next\n" +
+		"<checkpoint_title> a title of a few words\n\n" +
+		"Close each part with its end tag. Call no tool."
+	if instructions != "" {
+		text += "\n\nThe user asks for this in particular: " + instructions
+	}
+	return text
+}

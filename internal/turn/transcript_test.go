@@ -67,9 +67,10 @@ func TestTranscripts(t *testing.T) {
 // player is a world that takes commands.
 type player struct {
 	*world
-	b      strings.Builder
-	fields []string // of the command, still to be read
-	forced bool     // of the newest permission prepared
+	b          strings.Builder
+	fields     []string // of the command, still to be read
+	forced     bool     // of the newest permission prepared
+	compaction uint64   // the newest summary asked for
 }
 
 func play(t *testing.T, commands string) string {
@@ -170,6 +171,10 @@ func (p *player) show(r *Ready) {
 			fmt.Fprintf(&p.b, "→ model %s\n", showMessages(e.Request.Messages))
 		case *StartTool:
 			fmt.Fprintf(&p.b, "→ run %s %s %s\n", e.Call.ID, e.Tool.Name, e.Call.Arguments)
+		case *StartCompaction:
+			n := len(e.Request.Messages) - 1
+			p.compaction = e.ID
+			fmt.Fprintf(&p.b, "→ summarise %s\n", showMessages(e.Request.Messages[:n]))
 		case *CallHook:
 			fmt.Fprintf(&p.b, "→ hook %s%s\n", e.Kind, hookInput(e.Input))
 		case *PreparePermission:
@@ -279,6 +284,13 @@ func (p *player) event(e *event.Event) string {
 		return "mode " + d.NewMode
 	case event.Abort:
 		return "abort " + d.Reason
+	case event.CompactionStart:
+		return "compaction " + d.Trigger
+	case event.CompactionComplete:
+		if d.Success {
+			return fmt.Sprintf("compacted %d messages", d.MessagesRemoved)
+		}
+		return fmt.Sprintf("not compacted: %s", d.Error)
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
@@ -311,7 +323,8 @@ func settings(o map[string]string) Settings {
 	_, remote := o["remote"]
 	_, stream := o["stream"]
 	_, reads := o["reads"]
-	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), FilesDir: "/files", Rules: rules(o)}
+	_, compacts := o["compacts"]
+	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -382,6 +395,18 @@ func (p *player) command(name string) {
 		p.arrange()
 	case "ran":
 		p.ran()
+	case "compact":
+		p.do(Compact{Instructions: p.word()})
+	case "cancel-compaction":
+		p.do(CancelCompaction{})
+	case "summary":
+		in := CompactionDone{ID: p.compaction, Took: time.Second}
+		if text := p.word(); text == "fail" {
+			in.Err = &model.Error{Kind: model.Query, Msg: p.word(), Status: 500}
+		} else {
+			in.Response = model.Response{Model: "m", Message: model.Message{Role: model.Assistant, Text: text}}
+		}
+		p.do(in)
 	case "prepared":
 		p.prepared()
 	case "hook":

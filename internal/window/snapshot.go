@@ -13,11 +13,14 @@ type snapshot struct {
 	Batch   *model.Message   `json:",omitempty"`
 	Results []*model.Message `json:",omitempty"`
 	Seed    *Seed            `json:",omitempty"`
+	Prompts []string         `json:",omitempty"`
+	Mark    int              `json:",omitempty"`
+	Marked  int              `json:",omitempty"`
 }
 
 // MarshalJSON encodes the window for a checkpoint.
 func (w Window) MarshalJSON() ([]byte, error) {
-	return json.Marshal(snapshot{w.settled, w.tokens, w.batch, w.results, w.seed})
+	return json.Marshal(snapshot{w.settled, w.tokens, w.batch, w.results, w.seed, w.prompts, w.mark, w.marked})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
@@ -26,6 +29,6 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	*w = Window{settled: s.Settled, tokens: s.Tokens, batch: s.Batch, results: s.Results, seed: s.Seed}
+	*w = Window{settled: s.Settled, tokens: s.Tokens, batch: s.Batch, results: s.Results, seed: s.Seed, prompts: s.Prompts, mark: s.Mark, marked: s.Marked}
 	return nil
 }

@@ -39,6 +39,10 @@ type Window struct {
 	results []*model.Message // of batch.Calls, by index; nil: open
 
 	seed *Seed // of a clear whose seeded turn has not started
+
+	prompts []string // what users said since the last clear, as they said it
+	mark    int      // how many messages a running compaction will replace; 0: none runs
+	marked  int      // how many prompts those hold
 }
 
 // Seed is the first message of the window that a clear made.
@@ -68,6 +72,10 @@ func (w Window) Apply(e *event.Event) (Window, error) {
 		err = next.completed(e)
 	case event.TypeContextCleared:
 		err = next.clear(e)
+	case event.TypeCompactionStart:
+		next.compacting()
+	case event.TypeCompactionComplete:
+		err = next.compacted(e)
 	}
 	if err != nil {
 		return w, fmt.Errorf("fold %s %s into the window: %w", e.Type, e.ID, err)
@@ -88,10 +96,12 @@ func (w *Window) user(e *event.Event) error {
 		// The seeded turn's message is the seed itself; any other message
 		// follows the seed, which then stands as it was given.
 		if p.MessageID != w.seed.ID {
+			w.say(w.seed.Text)
 			w.add(model.Message{Role: model.User, Text: w.seed.Text})
 		}
 		w.seed = nil
 	}
+	w.say(p.Content)
 	text := p.TransformedContent
 	if text == "" {
 		text = p.Content
@@ -106,6 +116,7 @@ func (w *Window) assistant(e *event.Event) error {
 		return err
 	}
 	if w.seed != nil {
+		w.say(w.seed.Text)
 		w.add(model.Message{Role: model.User, Text: w.seed.Text}) // its own message is damaged
 		w.seed = nil
 	}
@@ -177,6 +188,13 @@ func (w *Window) clear(e *event.Event) error {
 	}
 	*w = Window{seed: &Seed{ID: e.ID, Text: p.InitialMessage}}
 	return nil
+}
+
+// say keeps a prompt for the summary of a later compaction.
+func (w *Window) say(prompt string) {
+	if prompt != "" {
+		w.prompts = append(slices.Clip(w.prompts), prompt)
+	}
 }
 
 // open returns the index of an unanswered call of the open batch, or -1.

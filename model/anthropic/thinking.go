@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
@@ -20,21 +21,25 @@ const (
 )
 
 // How models think, by their names. What comes after them thinks adaptively.
+// (They are compiled when a request needs them: starting costs nothing.)
 var (
-	claude    = regexp.MustCompile(`claude`)
-	oldest    = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku))`)
-	noThought = regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`)
-	budgeted  = regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|-20|-latest|[^0-9.-]))`)
+	oldest    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku))`) })
+	noThought = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`) })
+	budgeted  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|-20|-latest|[^0-9.-]))`)
+	})
 )
+
+func isClaude(name string) bool { return strings.Contains(name, "claude") }
 
 // budgets are the tokens for thinking, by effort.
 var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 28_672}
 
 func defaultMaxTokens(name string, stream bool) int {
 	switch {
-	case oldest.MatchString(name):
+	case oldest().MatchString(name):
 		return maxTokensOld
-	case !claude.MatchString(name), noThought.MatchString(name):
+	case !isClaude(name), noThought().MatchString(name):
 		return maxTokensOther
 	case stream:
 		return maxTokens
@@ -49,8 +54,8 @@ func appendThinking(b []byte, req *model.Request, name string, bound int) []byte
 	b = strconv.AppendInt(b, int64(bound), 10)
 	effort := req.ReasoningEffort
 	switch {
-	case effort == "" || effort == "none" || !claude.MatchString(name) || noThought.MatchString(name):
-	case budgeted.MatchString(name):
+	case effort == "" || effort == "none" || !isClaude(name) || noThought().MatchString(name):
+	case budgeted().MatchString(name):
 		budget := min(budgets[effort], bound*3/4)
 		if budget < 1024 || !thoughtful(req.Messages) {
 			break

@@ -68,6 +68,13 @@ func (c *cell[T]) get(ctx context.Context, ttl time.Duration, fetch func(context
 	}
 }
 
+// last returns the value that was got last; the zero value where none was.
+func (c *cell[T]) last() T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value
+}
+
 func (c *cell[T]) fly(ctx context.Context, f *flight[T], ttl time.Duration, fetch func(context.Context) (T, error)) {
 	defer f.cancel()
 	f.value, f.err = fetch(ctx)

@@ -2,6 +2,7 @@
 //
 //	token ─▶ GET <GitHub API>/copilot_internal/user ─▶ endpoints.api ─▶ GET /models
 //	                                                       └──────────▶ POST /chat/completions
+//	                                                                    (or /responses, for models that have only that)
 //
 // Nothing is asked before it is needed, and what was asked is kept: the user for
 // the life of an [Account], the models for a while. Callers at once share one
@@ -26,6 +27,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +35,7 @@ import (
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/openai"
+	"github.com/transom-run/transom/model/responses"
 )
 
 // DefaultURL is the base of GitHub's API.
@@ -80,7 +83,7 @@ type Account struct {
 	models cell[[]model.Info]
 
 	mu     sync.Mutex
-	client *openai.Provider // made when the API's address is known
+	client *wires // made when the API's address is known
 }
 
 // New checks the settings. It makes no connection.
@@ -127,11 +130,11 @@ func (a *Account) User(ctx context.Context) (*User, error) {
 // Models lists the models of the account; the first is the default.
 func (a *Account) Models(ctx context.Context) ([]model.Info, error) {
 	return a.models.get(ctx, a.cfg.ModelsTTL, func(ctx context.Context) ([]model.Info, error) {
-		p, err := a.provider(ctx)
+		w, err := a.wires(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return p.Models(ctx)
+		return w.chat.Models(ctx)
 	})
 }
 
@@ -151,7 +154,7 @@ func (a *Account) DefaultModel(ctx context.Context) (model.Info, error) {
 // to the default one.
 func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
-		p, err := a.provider(ctx)
+		w, err := a.wires(ctx)
 		if err == nil && req.Model == "" {
 			var info model.Info
 			if info, err = a.DefaultModel(ctx); err == nil {
@@ -164,12 +167,37 @@ func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 			yield(model.Chunk{}, err)
 			return
 		}
+		var p model.Provider = w.chat
+		if a.needsResponses(req.Model) {
+			p = w.responses
+		}
 		p.Stream(ctx, req)(yield)
 	}
 }
 
-// provider returns the model API; it asks for its address where it must.
-func (a *Account) provider(ctx context.Context) (*openai.Provider, error) {
+// wires are the ways to the model API.
+type wires struct {
+	chat      *openai.Provider
+	responses *responses.Provider
+}
+
+// needsResponses reports whether the list of models, where it has been asked for,
+// says that one is not reached by chat completions.
+func (a *Account) needsResponses(id string) bool {
+	for _, info := range a.models.last() {
+		if info.ID != id {
+			continue
+		}
+		var m struct {
+			Endpoints []string `json:"supported_endpoints"`
+		}
+		return json.Unmarshal(info.Raw, &m) == nil && slices.Contains(m.Endpoints, "/responses") && !slices.Contains(m.Endpoints, "/chat/completions")
+	}
+	return false
+}
+
+// wires returns the model API; it asks for its address where it must.
+func (a *Account) wires(ctx context.Context) (*wires, error) {
 	base := a.cfg.APIURL
 	if base == "" {
 		user, err := a.User(ctx)
@@ -186,19 +214,24 @@ func (a *Account) provider(ctx context.Context) (*openai.Provider, error) {
 	if a.client != nil {
 		return a.client, nil
 	}
-	p, err := openai.New(openai.Config{Server: endpoint.Server{
+	server := endpoint.Server{
 		BaseURL:     base,
 		BearerToken: a.cfg.Token,
 		Credentials: a.cfg.Source,
 		Headers:     map[string]string{"Copilot-Integration-Id": a.cfg.IntegrationID},
 		Decorate:    decorate,
 		HTTPClient:  a.cfg.HTTPClient,
-	}})
+	}
+	chat, err := openai.New(openai.Config{Server: server})
 	if err != nil {
 		return nil, err
 	}
-	a.client = p
-	return p, nil
+	resp, err := responses.New(responses.Config{Server: server})
+	if err != nil {
+		return nil, err
+	}
+	a.client = &wires{chat, resp}
+	return a.client, nil
 }
 
 // decorate says to the API's accounting what a request is for.

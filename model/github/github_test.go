@@ -92,6 +92,36 @@ func TestAPIURLWins(t *testing.T) {
 	}
 }
 
+// TestResponsesOnly: a model that the list gives to responses alone is asked there,
+// once the list is known.
+func TestResponsesOnly(t *testing.T) {
+	var paths []string
+	srv := modeltest.NewHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/models":
+			io.WriteString(w, `{"data":[{"id":"both","supported_endpoints":["/chat/completions","/responses"]},{"id":"new","supported_endpoints":["/responses","ws:/responses"]},{"id":"old"}]}`)
+		case "/responses":
+			io.WriteString(w, `{"id":"r","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}]}`)
+		default:
+			io.WriteString(w, `{"choices":[{"message":{"content":"a"}}]}`)
+		}
+		if r.Method == http.MethodPost {
+			paths = append(paths, r.URL.Path)
+		}
+	}))
+	srv.AddUser("good-token-123", "octo", nil)
+	a := account(t, srv, nil)
+	for _, name := range []string{"new", "", "both", "new", "old"} {
+		if _, err := model.Collect(a.Stream(t.Context(), ask(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := strings.Join(paths, " "), "/chat/completions /chat/completions /chat/completions /responses /chat/completions"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestBadToken(t *testing.T) {
 	srv := modeltest.NewServer(t, script)
 	a := account(t, srv, nil)

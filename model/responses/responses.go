@@ -5,6 +5,7 @@ import (
 	"iter"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/endpoint"
@@ -65,9 +66,11 @@ func (p *Provider) Models(ctx context.Context) ([]model.Info, error) {
 }
 
 // reasoners are OpenAI's reasoning models by their names.
-var reasoners = regexp.MustCompile(`^(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9])|codex|computer-use)`)
+var reasoners = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9])|codex|computer-use)`)
+})
 
 func reasons(name string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	return reasoners.MatchString(name) && !strings.Contains(name, "-chat")
+	return reasoners().MatchString(name) && !strings.Contains(name, "-chat")
 }

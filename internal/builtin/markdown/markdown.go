@@ -31,11 +31,37 @@ const maxDepth = 200
 func FromHTML(page []byte, base *url.URL) string {
 	root, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
-		return "" // only a reader's error, which bytes do not have
+		return bare(page) // nested deeper than the parser goes
 	}
 	w := &writer{base: base}
 	w.node(root, 0)
 	return strings.TrimSpace(w.out.String())
+}
+
+// bare is the text of a page whose structure is beyond reading.
+func bare(page []byte) string {
+	w := &writer{}
+	z := html.NewTokenizer(bytes.NewReader(page))
+	var skip atom.Atom
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return strings.TrimSpace(w.out.String())
+		case html.StartTagToken:
+			if name, _ := z.TagName(); silent[atom.Lookup(name)] && skip == 0 {
+				skip = atom.Lookup(name)
+			}
+			w.owe()
+		case html.EndTagToken:
+			if name, _ := z.TagName(); atom.Lookup(name) == skip {
+				skip = 0
+			}
+		case html.TextToken:
+			if skip == 0 {
+				w.text(string(z.Text()))
+			}
+		}
+	}
 }
 
 // writer collects Markdown. Space between words and lines is owed until the next
@@ -49,15 +75,18 @@ type writer struct {
 	mark   string // replaces the indentation once: the bullet of an item
 	pre    int    // inside of preformatted text
 	cell   int    // inside of a table cell, where lines cannot end
+	tight  bool   // a mark was just opened: no blank after it
 }
 
 // block owes at least n line ends.
 func (w *writer) block(n int) {
 	if w.cell > 0 {
-		w.space = true
+		w.owe()
 		return
 	}
-	w.breaks = max(w.breaks, n)
+	if w.mark == "" { // else an item has just begun
+		w.breaks = max(w.breaks, n)
+	}
 	w.space = false
 }
 
@@ -90,7 +119,14 @@ func (w *writer) raw(s string) {
 	if s != "" {
 		w.flush()
 		w.out.WriteString(s)
+		w.tight = false
 	}
+}
+
+// open writes a mark that text follows closely.
+func (w *writer) open(mark string) {
+	w.raw(mark)
+	w.tight = true
 }
 
 // text writes running text, its white space folded.
@@ -122,7 +158,7 @@ func (w *writer) text(s string) {
 func folded(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' || r == '\f' }
 
 func (w *writer) owe() {
-	if w.breaks == 0 && w.out.Len() > 0 {
+	if w.breaks == 0 && w.out.Len() > 0 && !w.tight {
 		w.space = true
 	}
 }
@@ -235,11 +271,15 @@ func (w *writer) element(n *html.Node, depth int) {
 
 // around puts marks around inline text, unless there is none.
 func (w *writer) around(mark string, n *html.Node, depth int) {
-	if strings.TrimSpace(textOf(n)) == "" || w.pre > 0 {
+	text := textOf(n)
+	if strings.TrimSpace(text) == "" || w.pre > 0 {
 		w.children(n, depth)
 		return
 	}
-	w.raw(mark)
+	if folded(rune(text[0])) {
+		w.owe()
+	}
+	w.open(mark)
 	w.children(n, depth)
 	space := w.space
 	w.space = false
@@ -275,7 +315,7 @@ func (w *writer) link(n *html.Node, depth int) {
 	} else if w.base != nil {
 		target = w.base.ResolveReference(u).String()
 	}
-	w.raw("[")
+	w.open("[")
 	w.children(n, depth)
 	w.space = false
 	w.out.WriteString("](" + strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "\n", "").Replace(target) + ")")
@@ -342,7 +382,9 @@ func (w *writer) table(n *html.Node, depth int) {
 				continue
 			}
 			if cells == 0 {
-				w.raw("| ")
+				w.open("| ")
+			} else {
+				w.open(" ")
 			}
 			cells++
 			w.cell++
@@ -350,7 +392,6 @@ func (w *writer) table(n *html.Node, depth int) {
 			w.cell--
 			w.space = false
 			w.raw(" |")
-			w.space = true
 		}
 		w.space = false
 		if cells > 0 {

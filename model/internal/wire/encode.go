@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/transom-run/transom/model"
@@ -144,7 +145,7 @@ func AppendObject(b []byte, args string) []byte {
 	if json.Unmarshal([]byte(args), &object) != nil || object == nil {
 		return append(b, `{}`...)
 	}
-	if utf8.ValidString(args) && !surrogate.MatchString(args) {
+	if utf8.ValidString(args) && !surrogate().MatchString(args) {
 		return append(b, args...)
 	}
 	dec := json.NewDecoder(strings.NewReader(args))
@@ -163,4 +164,4 @@ func AppendObject(b []byte, args string) []byte {
 }
 
 // surrogate is the escape of half of a character.
-var surrogate = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
+var surrogate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u[dD][89a-fA-F]`) })

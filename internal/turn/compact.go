@@ -1,0 +1,213 @@
+package turn
+
+import (
+	"errors"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/model"
+)
+
+// Compaction says when a session's window is summarised by itself.
+type Compaction struct {
+	Enabled bool
+	// Background is the part of the token limit from which a summary is made
+	// beside the running turn; Blocking the part from which the next model call
+	// waits for one that is being made.
+	Background, Blocking float64
+}
+
+// compaction is a summary being made. It is never changed in place.
+type compaction struct {
+	id           uint64
+	trigger      string
+	instructions string
+	before       int // messages that it replaces
+	tokens       int // of the whole request before
+}
+
+// StartCompaction asks the model for a summary and posts CompactionDone.
+type StartCompaction struct {
+	ID      uint64
+	Request model.Request
+}
+
+// Compact summarises the window now. Result: nil; the session.compaction_complete
+// event tells what came of it.
+type Compact struct{ Instructions string }
+
+// CancelCompaction ends a summary being made. Result: whether there was one.
+type CancelCompaction struct{}
+
+// CompactionDone is the summary, or why there is none.
+type CompactionDone struct {
+	ID       uint64
+	Response model.Response
+	Err      *model.Error
+	Took     time.Duration
+}
+
+// The kinds of these inputs.
+const (
+	KindCompact          Kind = "compact"
+	KindCancelCompaction Kind = "cancel_compaction"
+	KindCompactionDone   Kind = "compaction_done"
+)
+
+func (Compact) kind() Kind          { return KindCompact }
+func (CancelCompaction) kind() Kind { return KindCancelCompaction }
+func (CompactionDone) kind() Kind   { return KindCompactionDone }
+
+const (
+	// minCompact is how many messages are worth a summary.
+	minCompact = 3
+	// compactGrowth is how much larger than after the last attempt the window
+	// must be before the next: a summary that helps little is not made over and
+	// over, and one that fails is not paid for on every turn.
+	compactGrowth = 1.5
+)
+
+// size is the estimated size of a model call made now.
+func (m *machine) size() (system, words, tools int) {
+	return model.EstimateText(m.s.System), m.s.Window.Tokens(), m.s.Live.Offers.Tokens()
+}
+
+// maybeCompact begins a summary where the window has grown over its threshold. It
+// reports whether the model call has to wait for one that was under way before.
+func (m *machine) maybeCompact() (wait bool) {
+	l := &m.s.Live
+	c := l.Settings.Compaction
+	if !c.Enabled || l.Settings.TokenLimit <= 0 {
+		return false
+	}
+	system, words, tools := m.size()
+	part := float64(system+words+tools) / float64(l.Settings.TokenLimit)
+	if l.Compacting != nil {
+		return part >= c.Blocking
+	}
+	if part >= c.Background && m.s.Window.Compactable() >= minCompact && float64(words) >= compactGrowth*float64(l.CompactedAt) {
+		m.beginCompaction("threshold", "")
+	}
+	return false
+}
+
+// compact summarises the window because a host wants it.
+func (m *machine) compact(in Compact) error {
+	switch {
+	case m.s.Live.Compacting != nil:
+		return &Refusal{Kind: "wrong_state", Msg: "the context is being compacted already: wait for session.compaction_complete, or cancel it"}
+	case m.s.Window.Compactable() == 0:
+		return &Refusal{Kind: "wrong_state", Msg: "there is nothing to compact: the window holds no message, or tool calls are open"}
+	}
+	m.beginCompaction("manual", in.Instructions)
+	return nil
+}
+
+func (m *machine) beginCompaction(trigger, instructions string) {
+	l := &m.s.Live
+	system, words, tools := m.size()
+	l.CompactSerial++
+	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), system + words + tools}
+	messages := append(m.s.Window.Messages(m.s.System), model.Message{Role: model.User, Text: compactionPrompt(instructions)})
+	m.emit(event.CompactionStart{
+		Trigger: trigger, Model: m.s.Model, TokenLimit: l.Settings.TokenLimit, CurrentTokens: system + words + tools,
+		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools,
+	})
+	m.start(&StartCompaction{ID: l.CompactSerial, Request: model.Request{
+		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
+		SessionID: m.s.SessionID, InteractionID: m.in.NewID(), Initiator: "agent",
+	}})
+}
+
+// compactionDone takes a summary. One that a clear or an abort has overtaken
+// changes nothing (S10).
+func (m *machine) compactionDone(in CompactionDone) {
+	l := &m.s.Live
+	c := l.Compacting
+	if c == nil || c.id != in.ID {
+		return
+	}
+	l.Compacting = nil
+	text := in.Response.Message.Text
+	err := in.Err
+	if err == nil && (text == "" || len(in.Response.Message.Calls) > 0) {
+		err = &model.Error{Kind: model.Query, Msg: "the model did not answer with a summary"}
+	}
+	p := event.CompactionComplete{
+		Success: err == nil, Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
+	}
+	before := m.s.Window.Tokens()
+	if err != nil {
+		p.Error, p.StatusCode = err.Error(), err.Status
+	} else {
+		p.SummaryContent, p.MessagesRemoved = text, c.before
+		p.TokensUsed = m.compactionCost(in)
+		after := m.s.Window
+		if next, e := m.try(p); e == nil {
+			after = next.Window
+		}
+		p.TokensRemoved = max(before-after.Tokens(), 0)
+	}
+	m.emit(p)
+	l.CompactedAt = m.s.Window.Tokens()
+	if l.Awaiting {
+		l.Awaiting = false
+		m.ask()
+	}
+}
+
+// try folds a payload without writing it.
+func (m *machine) try(p event.Payload) (Durable, error) {
+	e, err := event.New(p, "", "", m.in.At)
+	if err != nil {
+		return Durable{}, err
+	}
+	return m.s.Durable.Apply(e)
+}
+
+func (m *machine) compactionCost(in CompactionDone) *event.CompactionCost {
+	u := in.Response.Usage
+	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
+		system, words, tools := m.size()
+		u = &model.Usage{InputTokens: system + words + tools, OutputTokens: model.EstimateMessage(&in.Response.Message)}
+	}
+	name := in.Response.Model
+	if name == "" {
+		name = m.s.Model
+	}
+	m.emit(event.Usage{
+		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
+		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
+	})
+	return &event.CompactionCost{
+		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
+		CacheWriteTokens: u.CacheWriteTokens, Duration: in.Took.Milliseconds(),
+	}
+}
+
+// dropCompaction ends a summary being made, saying why.
+func (m *machine) dropCompaction(why string) bool {
+	l := &m.s.Live
+	if l.Compacting == nil {
+		return false
+	}
+	c := l.Compacting
+	l.Compacting = nil
+	m.ready.CancelCompaction = true
+	m.emit(event.CompactionComplete{
+		Error: why, Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
+	})
+	return true
+}
+
+// cancelCompaction ends a summary because a host wants it. A model call that
+// waited for it goes on.
+func (m *machine) cancelCompaction() {
+	m.ready.Result = m.dropCompaction(errCancelled.Error())
+	if m.s.Live.Awaiting {
+		m.s.Live.Awaiting = false
+		m.ask()
+	}
+}
+
+var errCancelled = errors.New("the compaction was cancelled")

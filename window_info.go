@@ -1,0 +1,123 @@
+package transom
+
+import (
+	"context"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model"
+)
+
+// Usage is what a session has used since it was created, clears and restarts
+// included.
+type Usage struct {
+	Prompts    int64                        // of users
+	APITime    time.Duration                // spent in model calls
+	Models     map[string]event.ModelMetric // by model
+	LastInput  int64                        // tokens of the newest model call
+	LastOutput int64
+}
+
+// Usage returns the session's totals.
+func (h *Session) Usage() Usage {
+	v := h.sess.View()
+	u := Usage{Prompts: v.Prompts, APITime: time.Duration(v.APIMs) * time.Millisecond, Models: map[string]event.ModelMetric{}, LastInput: v.LastInput, LastOutput: v.LastOutput}
+	for name, m := range v.Usage {
+		u.Models[name] = m
+	}
+	return u
+}
+
+// Window is what the model would be sent now, in estimated tokens.
+type Window struct {
+	Limit        int // of the model
+	SystemTokens int
+	ToolTokens   int // of all tool definitions
+	Messages     []WindowMessage
+	Tools        []WindowTool
+}
+
+// WindowMessage is a message of the window.
+type WindowMessage struct {
+	Role   string // "user", "assistant" or "tool"
+	Tool   string // whose result it is
+	Tokens int
+}
+
+// WindowTool is a tool that the model is offered.
+type WindowTool struct {
+	Name        string
+	Description string
+	Parameters  []byte // JSON Schema
+	Source      string // "custom", "builtin" or "mcp"
+	Tokens      int
+}
+
+// MessageTokens is the size of all messages.
+func (w Window) MessageTokens() int {
+	n := 0
+	for _, m := range w.Messages {
+		n += m.Tokens
+	}
+	return n
+}
+
+// Tokens is the size of everything.
+func (w Window) Tokens() int { return w.SystemTokens + w.ToolTokens + w.MessageTokens() }
+
+// Window measures the session's window.
+func (h *Session) Window() Window {
+	v := h.sess.View()
+	w := Window{Limit: v.Live.Settings.TokenLimit, SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
+	names := map[string]string{}
+	for _, m := range v.Window.Messages("") {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		w.Messages = append(w.Messages, WindowMessage{Role: string(m.Role), Tool: names[m.CallID], Tokens: model.EstimateMessage(&m)})
+	}
+	for _, t := range w.Tools {
+		w.ToolTokens += t.Tokens
+	}
+	return w
+}
+
+// Tools lists what the model is offered now.
+func (h *Session) Tools() []WindowTool { return tools(h.sess.View()) }
+
+func tools(v *turn.State) []WindowTool {
+	var out []WindowTool
+	defs := v.Live.Offers.Definitions()
+	for i, o := range v.Live.Offers.List() {
+		out = append(out, WindowTool{
+			Name: o.Name, Description: o.Description, Parameters: defs[i].Parameters,
+			Source: string(o.Source), Tokens: model.EstimateTool(&defs[i]),
+		})
+	}
+	return out
+}
+
+// Models lists what this session can use.
+func (h *Session) Models(ctx context.Context) ([]model.Info, error) {
+	const op = "session.model.list"
+	m := h.sess.models
+	m.mu.Lock()
+	custom, choice, err := m.custom, m.choice, m.err
+	m.mu.Unlock()
+	var p model.Provider
+	switch {
+	case custom != nil:
+		p = custom
+	case err != nil:
+		return nil, wrap(op, h.id, err)
+	default:
+		p = choice.Provider
+	}
+	l, ok := p.(model.Lister)
+	if !ok {
+		return nil, nil
+	}
+	list, err := l.Models(ctx)
+	return list, wrap(op, h.id, err)
+}
