@@ -67,7 +67,6 @@ var sessionFields = []fieldRule{
 	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "infiniteSessions"},
 	{name: "installedPlugins"},
-	{name: "instructionDirectories"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
 	{name: "managedSettings"},
@@ -78,7 +77,6 @@ var sessionFields = []fieldRule{
 	{name: "modelCapabilities"},
 	{name: "models"},
 	{name: "openCanvases"},
-	{name: "organizationCustomInstructions"},
 	{name: "pluginDirectories"},
 	{name: "providers"},
 	{name: "reasoningSummary"},
@@ -91,7 +89,6 @@ var sessionFields = []fieldRule{
 	{name: "requestedEnvironmentVariables"},
 	{name: "sessionLimits"},
 	{name: "skillDirectories"},
-	{name: "skipCustomInstructions", any: true},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -116,10 +113,12 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "includedBuiltinAgents"},
 	{name: "includedBuiltinSkills"},
 	{name: "integrationId", any: true},
+	{name: "instructionDirectories"},
 	{name: "logInteractiveShells", any: true},
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
 	{name: "modelCapabilitiesOverrides"},
+	{name: "organizationCustomInstructions"},
 	{name: "provider"},
 	{name: "runningInInteractiveMode", any: true},
 	{name: "sandboxConfig"},
@@ -171,10 +170,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = unservedFields(given, sessionFields)
-	if s := p.SystemMessage; s != nil && s.Mode == "customize" {
-		s.Mode = "append"
-		p.unserved = append(p.unserved, "systemMessage.sections")
-	}
 	if w := p.Provider; w != nil {
 		if w.Transport != "" && w.Transport != "http" {
 			p.unserved = append(p.unserved, "provider.transport")
@@ -202,6 +197,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		InstructionDirectories: p.InstructionDirectories, OrganizationInstructions: value(p.OrganizationInstructions), SkipCustomInstructions: value(p.SkipCustomInstructions),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
@@ -217,6 +213,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		InstructionDirectories: p.InstructionDirectories, OrganizationInstructions: p.OrganizationInstructions, SkipCustomInstructions: p.SkipCustomInstructions,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
 	}
@@ -255,7 +252,7 @@ func (p *sessionParams) system() *transom.SystemMessage {
 	if p.SystemMessage == nil {
 		return nil
 	}
-	return &transom.SystemMessage{Mode: p.SystemMessage.Mode, Content: p.SystemMessage.Content}
+	return &transom.SystemMessage{Mode: p.SystemMessage.Mode, Content: p.SystemMessage.Content, Sections: p.SystemMessage.Sections}
 }
 
 func (p *sessionParams) provider() *transom.ProviderConfig {

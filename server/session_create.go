@@ -125,19 +125,24 @@ func (c *conn) resumeHere(ctx context.Context, r *jsonrpc2.Responder, a *attachm
 
 // sessionParams is what session.create and session.resume are given.
 type sessionParams struct {
-	SessionID         string        `json:"sessionId"`
-	Model             *string       `json:"model"`
-	ReasoningEffort   *string       `json:"reasoningEffort"`
-	Streaming         *bool         `json:"streaming"`
-	Tools             []wireTool    `json:"tools"`
-	AvailableTools    *[]string     `json:"availableTools"`
-	ExcludedTools     *[]string     `json:"excludedTools"`
-	SystemMessage     *wireSystem   `json:"systemMessage"`
-	Provider          *wireProvider `json:"provider"`
-	GitHubToken       *string       `json:"gitHubToken"`
-	WorkingDirectory  *string       `json:"workingDirectory"`
-	RequestPermission bool          `json:"requestPermission"`
-	Hooks             bool          `json:"hooks"`
+	SessionID        string        `json:"sessionId"`
+	Model            *string       `json:"model"`
+	ReasoningEffort  *string       `json:"reasoningEffort"`
+	Streaming        *bool         `json:"streaming"`
+	Tools            []wireTool    `json:"tools"`
+	AvailableTools   *[]string     `json:"availableTools"`
+	ExcludedTools    *[]string     `json:"excludedTools"`
+	SystemMessage    *wireSystem   `json:"systemMessage"`
+	Provider         *wireProvider `json:"provider"`
+	GitHubToken      *string       `json:"gitHubToken"`
+	WorkingDirectory *string       `json:"workingDirectory"`
+
+	InstructionDirectories   []string `json:"instructionDirectories"`
+	OrganizationInstructions *string  `json:"organizationCustomInstructions"`
+	SkipCustomInstructions   *bool    `json:"skipCustomInstructions"`
+
+	RequestPermission bool `json:"requestPermission"`
+	Hooks             bool `json:"hooks"`
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`
@@ -162,9 +167,9 @@ type wireTool struct {
 
 // wireSystem is a system message as hosts give it.
 type wireSystem struct {
-	Mode     string          `json:"mode"`
-	Content  string          `json:"content"`
-	Sections json.RawMessage `json:"sections"`
+	Mode     string                           `json:"mode"`
+	Content  string                           `json:"content"`
+	Sections map[string]transom.SystemSection `json:"sections"`
 }
 
 // wireProvider is a session's own access to a model as hosts give it.

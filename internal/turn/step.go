@@ -196,6 +196,9 @@ func (m *machine) configure(in Configure) error {
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})
+		if m.s.Live.Settings.Wanted > 0 {
+			m.s.Live.Settings.Wanted++ // the system message names the directory
+		}
 	}
 	if in.Place != nil {
 		m.place(*in.Place)
