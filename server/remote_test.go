@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/memlog"
+	"github.com/transom-run/transom/internal/jsonrpc2"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/modelfile"
@@ -628,4 +630,98 @@ func newWorldIn(t testing.TB, store eventlog.Store, p model.Provider, cfg server
 		w.srv.Shutdown(ctx)
 	})
 	return w
+}
+
+// Links break at any moment, in the middle of turns; the client has the whole log
+// at the end, each event once, and one idle for each work that ended.
+func TestRemoteManyBreaks(t *testing.T) {
+	const turns = 8
+	var replies []modelfile.Message
+	for range turns {
+		replies = append(replies, scripted.Call("look", `{}`), scripted.Say("done"))
+	}
+	_, owner, w, nearby := pair(t, replies...)
+	owner.create(id1)
+	c := nearby.connect(t)
+	c.follow(id1, hostTool("look"))
+	owner.ok("session.detach", obj{"sessionId": id1}) // nobody else's: calls wait for this client
+	at := 0
+	for turn := range turns {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range turn % 4 {
+				runtime.Gosched()
+			}
+			w.cut()
+			w.mend()
+		}()
+		for {
+			f := c.reply(c.send("session.send", obj{"sessionId": id1, "prompt": "go"}))
+			if f.Error == nil {
+				break
+			}
+			if f.Error.Data.Retryable {
+				continue
+			}
+			break // sent; whether it arrived, the call that follows tells
+		}
+		<-done
+		// Either the call comes, or the prompt was lost on the way: then again.
+		var q ask
+		for {
+			i := c.await(at, "the call, or a link without one", func(f frame) bool {
+				return f.event.Type == "external_tool.requested" || strings.Contains(string(f.event.Data), remote.InfoRestored)
+			})
+			at = i + 1
+			if f := c.at(i); f.event.Type == "external_tool.requested" {
+				if err := json.Unmarshal(f.event.Data, &q); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			types, _ := c.history(id1)
+			if count(types, "user.message") <= turn {
+				c.send("session.send", obj{"sessionId": id1, "prompt": "go"})
+			}
+		}
+		c.send("session.tools.handlePendingToolCall", obj{"sessionId": id1, "requestId": q.RequestID, "result": "seen"})
+		at = c.idle(at) + 1
+	}
+	same(t, c, c, id1)
+	if types, _ := c.events(id1, false); count(types, "session.idle") != turns {
+		t.Errorf("%d turns ended with %d idle events", turns, count(types, "session.idle"))
+	}
+}
+
+// Answers that describe the session say that it is remote, whatever the peer says.
+func TestRemoteSnapshot(t *testing.T) {
+	answers := map[string]string{
+		"connect":                   `{"ok":true,"protocolVersion":3}`,
+		"session.resume":            `{"sessionId":"s","isRemote":false,"workspacePath":"/far/s","startTime":"2026-01-02T03:04:05.000Z"}`,
+		"session.getMessages":       `{"events":[]}`,
+		"session.getMetadata":       `{}`,
+		"session.metadata.snapshot": `{"sessionId":"s","isRemote":false,"workspacePath":"/far/s","workspace":{"id":"s"},"currentMode":"plan"}`,
+		"session.destroy":           `{"success":true}`,
+	}
+	peer := remote.Peer{Name: "far", Dial: func(context.Context) (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		c := jsonrpc2.New(theirs, jsonrpc2.Config{Handler: jsonrpc2.HandlerFunc(func(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder) {
+			r.Reply(json.RawMessage(answers[r.Request().Method]), nil)
+		})})
+		go c.Serve(context.Background())
+		return ours, nil
+	}}
+	c := near(t, peer).connect(t)
+	c.follow("s")
+	var got map[string]any
+	c.ok("session.metadata.snapshot", obj{"sessionId": "s"}, &got)
+	want := map[string]any{
+		"sessionId": "s", "isRemote": true, "workspacePath": nil, "currentMode": "plan",
+		"remoteMetadata": map[string]any{"resourceId": "far/s", "repository": map[string]any{"owner": "", "name": "", "branch": ""}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("session.metadata.snapshot (-want +got)\n%s", diff)
+	}
+	c.ok("session.destroy", obj{"sessionId": "s"})
 }

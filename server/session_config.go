@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
@@ -35,7 +36,6 @@ var sessionFields = []fieldRule{
 	{name: "clientName", any: true},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
-	{name: "commands"},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
@@ -83,7 +83,6 @@ var sessionFields = []fieldRule{
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
-	{name: "requestElicitation"},
 	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
@@ -197,8 +196,9 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		InstructionDirectories: p.InstructionDirectories, OrganizationInstructions: value(p.OrganizationInstructions), SkipCustomInstructions: value(p.SkipCustomInstructions),
-		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
+		InstructionDirectories: p.Directories, OrganizationInstructions: value(p.Organization), SkipCustomInstructions: value(p.Skip),
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -213,9 +213,10 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
-		InstructionDirectories: p.InstructionDirectories, OrganizationInstructions: p.OrganizationInstructions, SkipCustomInstructions: p.SkipCustomInstructions,
+		InstructionDirectories: p.Directories, OrganizationInstructions: p.Organization, SkipCustomInstructions: p.Skip,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
+		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
 	}
 }
 
@@ -244,6 +245,17 @@ func (p *sessionParams) tools() []tool.Tool {
 			w.Metadata = t.Metadata
 		}
 		out = append(out, w)
+	}
+	return out
+}
+
+// commands are what the client registered; nameless ones are passed over.
+func (p *sessionParams) commands() []transom.Slash {
+	var out []transom.Slash
+	for _, c := range p.Commands {
+		if name := strings.TrimLeft(c.Name, "/"); name != "" {
+			out = append(out, transom.Slash{Name: name, Description: c.Description})
+		}
 	}
 	return out
 }
