@@ -65,7 +65,6 @@ var sessionFields = []fieldRule{
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
 	{name: "includeSubAgentStreamingEvents", any: true},
-	{name: "infiniteSessions"},
 	{name: "installedPlugins"},
 	{name: "instructionDirectories"},
 	{name: "isExperimentalMode", any: true},
@@ -202,7 +201,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -218,7 +217,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Unserved: p.unserved,
+		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 }
 

@@ -138,6 +138,7 @@ type sessionParams struct {
 	WorkingDirectory  *string       `json:"workingDirectory"`
 	RequestPermission bool          `json:"requestPermission"`
 	Hooks             bool          `json:"hooks"`
+	InfiniteSessions  *wireInfinite `json:"infiniteSessions"`
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`
