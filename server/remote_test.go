@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -628,4 +629,66 @@ func newWorldIn(t testing.TB, store eventlog.Store, p model.Provider, cfg server
 		w.srv.Shutdown(ctx)
 	})
 	return w
+}
+
+// Links break at any moment, in the middle of turns; the client has the whole log
+// at the end, each event once, and one idle for each work that ended.
+func TestRemoteManyBreaks(t *testing.T) {
+	const turns = 8
+	var replies []modelfile.Message
+	for range turns {
+		replies = append(replies, scripted.Call("look", `{}`), scripted.Say("done"))
+	}
+	_, owner, w, nearby := pair(t, replies...)
+	owner.create(id1)
+	c := nearby.connect(t)
+	c.follow(id1, hostTool("look"))
+	owner.ok("session.detach", obj{"sessionId": id1}) // nobody else's: calls wait for this client
+	at := 0
+	for turn := range turns {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range turn % 4 {
+				runtime.Gosched()
+			}
+			w.cut()
+			w.mend()
+		}()
+		for {
+			f := c.reply(c.send("session.send", obj{"sessionId": id1, "prompt": "go"}))
+			if f.Error == nil {
+				break
+			}
+			if f.Error.Data.Retryable {
+				continue
+			}
+			break // sent; whether it arrived, the call that follows tells
+		}
+		<-done
+		// Either the call comes, or the prompt was lost on the way: then again.
+		var q ask
+		for {
+			i := c.await(at, "the call, or a link without one", func(f frame) bool {
+				return f.event.Type == "external_tool.requested" || strings.Contains(string(f.event.Data), remote.InfoRestored)
+			})
+			at = i + 1
+			if f := c.at(i); f.event.Type == "external_tool.requested" {
+				if err := json.Unmarshal(f.event.Data, &q); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			types, _ := c.history(id1)
+			if count(types, "user.message") <= turn {
+				c.send("session.send", obj{"sessionId": id1, "prompt": "go"})
+			}
+		}
+		c.send("session.tools.handlePendingToolCall", obj{"sessionId": id1, "requestId": q.RequestID, "result": "seen"})
+		at = c.idle(at) + 1
+	}
+	same(t, c, c, id1)
+	if types, _ := c.events(id1, false); count(types, "session.idle") != turns {
+		t.Errorf("%d turns ended with %d idle events", turns, count(types, "session.idle"))
+	}
 }

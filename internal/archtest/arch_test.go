@@ -88,6 +88,7 @@ var layers = []struct {
 	{"internal/window", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
+	{"internal/prompt", 2},
 	{"model", 1},
 	{"tool", 1},
 	{"eventlog", 1},
