@@ -19,6 +19,7 @@ type conn struct {
 	peer string
 
 	// of the reader alone
+	greeted  bool // connect was answered
 	open     bool // no token is asked for, or a good one was given
 	failures int  // connect requests with a bad token
 	// handshake closes the connection where no good token comes; nil where none
