@@ -23,7 +23,7 @@ func TestEveryEventOnce(t *testing.T) {
 		var got []string
 		log := rapid.IntRange(0, 60).Draw(t, "events before")
 		for link := range rapid.IntRange(1, 5).Draw(t, "links") {
-			log += rapid.IntRange(0, 2000).Draw(t, fmt.Sprint("written before link ", link))
+			log += rapid.IntRange(0, 1500).Draw(t, fmt.Sprint("written before link ", link))
 			attached := log // live events begin here
 			log += rapid.IntRange(0, 5).Draw(t, "written before the history is read")
 			var history []record

@@ -20,6 +20,7 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/memlog"
+	"github.com/transom-run/transom/internal/jsonrpc2"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/modelfile"
@@ -691,4 +692,36 @@ func TestRemoteManyBreaks(t *testing.T) {
 	if types, _ := c.events(id1, false); count(types, "session.idle") != turns {
 		t.Errorf("%d turns ended with %d idle events", turns, count(types, "session.idle"))
 	}
+}
+
+// Answers that describe the session say that it is remote, whatever the peer says.
+func TestRemoteSnapshot(t *testing.T) {
+	answers := map[string]string{
+		"connect":                   `{"ok":true,"protocolVersion":3}`,
+		"session.resume":            `{"sessionId":"s","isRemote":false,"workspacePath":"/far/s","startTime":"2026-01-02T03:04:05.000Z"}`,
+		"session.getMessages":       `{"events":[]}`,
+		"session.getMetadata":       `{}`,
+		"session.metadata.snapshot": `{"sessionId":"s","isRemote":false,"workspacePath":"/far/s","workspace":{"id":"s"},"currentMode":"plan"}`,
+		"session.destroy":           `{"success":true}`,
+	}
+	peer := remote.Peer{Name: "far", Dial: func(context.Context) (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		c := jsonrpc2.New(theirs, jsonrpc2.Config{Handler: jsonrpc2.HandlerFunc(func(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder) {
+			r.Reply(json.RawMessage(answers[r.Request().Method]), nil)
+		})})
+		go c.Serve(context.Background())
+		return ours, nil
+	}}
+	c := near(t, peer).connect(t)
+	c.follow("s")
+	var got map[string]any
+	c.ok("session.metadata.snapshot", obj{"sessionId": "s"}, &got)
+	want := map[string]any{
+		"sessionId": "s", "isRemote": true, "workspacePath": nil, "currentMode": "plan",
+		"remoteMetadata": map[string]any{"resourceId": "far/s", "repository": map[string]any{"owner": "", "name": "", "branch": ""}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("session.metadata.snapshot (-want +got)\n%s", diff)
+	}
+	c.ok("session.destroy", obj{"sessionId": "s"})
 }
