@@ -343,7 +343,10 @@ func (f Files) Remove(name string, all, missing bool) error {
 		case all:
 			return root.RemoveAll(local)
 		}
-		return root.Remove(local)
+		if err := root.Remove(local); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return &fs.PathError{Op: "remove", Path: name, Err: errors.New("the directory is not empty")}
 	})
 }
 

@@ -356,3 +356,9 @@ func (s *loaded) runQueued(ctx context.Context, text string) (stop bool) {
 	}
 	return a.Stop
 }
+
+// BuiltInCommands lists the slash commands that every session has.
+func BuiltInCommands() []Slash { return append([]Slash(nil), builtInCommands...) }
+
+// Elicits reports whether a client of the session can ask its user for something.
+func (h *Session) Elicits() bool { return h.sess.View().Elicits() }

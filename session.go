@@ -475,11 +475,14 @@ type PendingPermission struct {
 	Arguments   json.RawMessage
 }
 
-// Pending is a message that waits.
+// Pending is a message or slash command that waits.
 type Pending struct {
 	MessageID string
-	Prompt    string
-	Immediate bool
+	Prompt    string // or the command's text
+	Display   string // for people; "" shows Prompt
+	AgentMode string
+	Immediate bool // it steers the running turn
+	Command   bool
 }
 
 func describe(v *turn.State) Info {
@@ -500,11 +503,6 @@ func describe(v *turn.State) Info {
 			i.Pending = append(i.Pending, p)
 		}
 	}
-	for _, q := range v.Steering {
-		i.Queue = append(i.Queue, Pending{q.MessageID, q.Prompt, true})
-	}
-	for _, q := range v.Queue {
-		i.Queue = append(i.Queue, Pending{q.MessageID, q.Prompt, false})
-	}
+	i.Queue = pending(v)
 	return i
 }

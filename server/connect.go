@@ -43,7 +43,8 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 		c.handshake.Stop()
 	}
 	c.rpc.LimitFrames(0)
-	c.open, c.greeted = true, true
+	c.open = true
+	c.greeted.Store(true)
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
 }
 
@@ -87,7 +88,7 @@ func ping(c *conn, p *pingParams) (any, error) {
 	if p.Message != "" {
 		answer = "pong: " + p.Message
 	}
-	if !c.greeted {
+	if !c.greeted.Load() {
 		// The first SDKs of the protocol ping before they connect, or never connect,
 		// and read the time as a number.
 		return pingResult{answer, time.Now().UnixMilli(), ProtocolVersion}, nil

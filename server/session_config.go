@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
@@ -35,7 +36,6 @@ var sessionFields = []fieldRule{
 	{name: "clientName", any: true},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
-	{name: "commands"},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
@@ -84,7 +84,6 @@ var sessionFields = []fieldRule{
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
-	{name: "requestElicitation"},
 	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
@@ -201,7 +200,8 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -217,7 +217,8 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 }
 
@@ -246,6 +247,17 @@ func (p *sessionParams) tools() []tool.Tool {
 			w.Metadata = t.Metadata
 		}
 		out = append(out, w)
+	}
+	return out
+}
+
+// commands are what the client registered; nameless ones are passed over.
+func (p *sessionParams) commands() []transom.Slash {
+	var out []transom.Slash
+	for _, c := range p.Commands {
+		if name := strings.TrimLeft(c.Name, "/"); name != "" {
+			out = append(out, transom.Slash{Name: name, Description: c.Description})
+		}
 	}
 	return out
 }

@@ -30,11 +30,16 @@ type capabilities struct {
 	Extensions bool `json:"extensions"`
 }
 
+func capabilitiesOf(s *transom.Session) (c capabilities) {
+	c.UI.Elicitation = s.Elicits()
+	return c
+}
+
 func opened(s *transom.Session) openedResult {
 	i := s.Info()
 	return openedResult{
 		SessionID: i.ID, NativeSessionID: i.ID, StartTime: wireTime(i.Started), IsRemote: i.Remote, Mode: i.Mode,
-		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort},
+		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s),
 	}
 }
 
@@ -125,20 +130,22 @@ func (c *conn) resumeHere(ctx context.Context, r *jsonrpc2.Responder, a *attachm
 
 // sessionParams is what session.create and session.resume are given.
 type sessionParams struct {
-	SessionID         string        `json:"sessionId"`
-	Model             *string       `json:"model"`
-	ReasoningEffort   *string       `json:"reasoningEffort"`
-	Streaming         *bool         `json:"streaming"`
-	Tools             []wireTool    `json:"tools"`
-	AvailableTools    *[]string     `json:"availableTools"`
-	ExcludedTools     *[]string     `json:"excludedTools"`
-	SystemMessage     *wireSystem   `json:"systemMessage"`
-	Provider          *wireProvider `json:"provider"`
-	GitHubToken       *string       `json:"gitHubToken"`
-	WorkingDirectory  *string       `json:"workingDirectory"`
-	RequestPermission bool          `json:"requestPermission"`
-	Hooks             bool          `json:"hooks"`
-	InfiniteSessions  *wireInfinite `json:"infiniteSessions"`
+	SessionID          string        `json:"sessionId"`
+	Model              *string       `json:"model"`
+	ReasoningEffort    *string       `json:"reasoningEffort"`
+	Streaming          *bool         `json:"streaming"`
+	Tools              []wireTool    `json:"tools"`
+	AvailableTools     *[]string     `json:"availableTools"`
+	ExcludedTools      *[]string     `json:"excludedTools"`
+	SystemMessage      *wireSystem   `json:"systemMessage"`
+	Provider           *wireProvider `json:"provider"`
+	GitHubToken        *string       `json:"gitHubToken"`
+	WorkingDirectory   *string       `json:"workingDirectory"`
+	RequestPermission  bool          `json:"requestPermission"`
+	Hooks              bool          `json:"hooks"`
+	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
+	RequestElicitation bool          `json:"requestElicitation"`
+	Commands           []wireCommand `json:"commands"`
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`
@@ -147,6 +154,12 @@ type sessionParams struct {
 	ContinuePendingWork bool `json:"continuePendingWork"`
 
 	unserved []string
+}
+
+// wireCommand is a slash command as hosts register it.
+type wireCommand struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 // wireTool is a tool as hosts declare it.

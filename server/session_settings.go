@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
 )
 
 func getMode(q *call, _ *target) { q.Reply(q.sess.Info().Mode, nil) }
@@ -97,7 +98,10 @@ const maxName = 100
 
 func setName(q *call, p *setNameParams) {
 	name := strings.TrimSpace(p.Name)
-	if n := len([]rune(name)); n == 0 || n > maxName {
+	if n := len([]rune(name)); n == 0 {
+		q.Reply(nil, invalid(q.op(), "session.name.set: the name must not be empty"))
+		return
+	} else if n > maxName {
 		q.Reply(nil, invalid(q.op(), fmt.Sprintf("session.name.set needs a name of 1 to %d characters, not %d", maxName, n)))
 		return
 	}
@@ -157,38 +161,62 @@ type interestParams struct {
 	Handle    string `json:"handle"`
 }
 
-// registerInterest notes that the client handles an event type. Nothing that is
-// served yet behaves differently for it.
+// registerInterest notes that the client handles an event type. That of
+// command.queued makes it the one who is asked about slash commands that nobody
+// has registered; nothing else behaves differently yet.
 func registerInterest(q *call, p *interestParams) {
 	if p.EventType == "" {
 		q.Reply(nil, invalid(q.op(), q.op()+" needs an eventType"))
 		return
 	}
+	handle, err := q.register(p.EventType)
+	q.Reply(map[string]any{"handle": handle}, err)
+}
+
+// register notes an interest of the client in a session.
+func (q *call) register(eventType string) (handle string, err error) {
 	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	if len(q.att.interests) >= maxInterests {
+		return "", failKind(q.op(), transom.KindOverloaded, fmt.Sprintf("session %s has %d registrations of this connection already: release some", q.lane.id, maxInterests))
+	}
 	q.c.serial++
-	handle := fmt.Sprintf("interest-%d", q.c.serial)
+	handle = fmt.Sprintf("interest-%d", q.c.serial)
 	if q.att.interests == nil {
 		q.att.interests = map[string]string{}
 	}
-	full := len(q.att.interests) >= maxInterests
-	if !full {
-		q.att.interests[handle] = p.EventType
+	q.att.interests[handle] = eventType
+	q.interested()
+	return handle, nil
+}
+
+// release forgets an interest, and returns what it was in; "" where there is none.
+func (q *call) release(handle string) string {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	was := q.att.interests[handle]
+	delete(q.att.interests, handle)
+	q.interested()
+	return was
+}
+
+// interested tells the session what the client wants to be asked about. conn.mu
+// is held.
+func (q *call) interested() {
+	for _, t := range q.att.interests {
+		if t == event.TypeCommandQueued {
+			q.sess.WantQueuedCommands(true)
+			return
+		}
 	}
-	q.c.mu.Unlock()
-	if full {
-		q.Reply(nil, failKind(q.op(), transom.KindOverloaded, fmt.Sprintf("session %s has %d registrations of this connection already: release some", q.lane.id, maxInterests)))
-		return
-	}
-	q.Reply(map[string]any{"handle": handle}, nil)
+	q.sess.WantQueuedCommands(false)
 }
 
 // maxInterests bounds the registrations of one connection for one session.
 const maxInterests = 1000
 
+// releaseInterest succeeds for handles that were released before, too.
 func releaseInterest(q *call, p *interestParams) {
-	q.c.mu.Lock()
-	_, had := q.att.interests[p.Handle]
-	delete(q.att.interests, p.Handle)
-	q.c.mu.Unlock()
-	q.Reply(successResult{had}, nil)
+	q.release(p.Handle)
+	q.Reply(successResult{true}, nil)
 }

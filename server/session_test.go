@@ -449,13 +449,13 @@ func TestUnservedSettings(t *testing.T) {
 	w := play(t)
 	c := w.connect(t)
 	c.ok("session.create", obj{
-		"sessionId": id1, "commands": []any{obj{"name": "x"}}, "mcpServers": obj{"x": obj{}}, "requestElicitation": true, "largeOutput": obj{"enabled": false},
-		"infiniteSessions": obj{"enabled": true}, "memory": obj{"enabled": true}, "somethingNew": true, "clientName": "me", "customAgents": []any{},
+		"sessionId": id1, "memory": obj{"enabled": true}, "mcpServers": obj{"x": obj{}}, "cloud": obj{"x": 1}, "largeOutput": obj{"enabled": false},
+		"infiniteSessions": obj{"enabled": true}, "somethingNew": true, "clientName": "me", "customAgents": []any{},
 		"systemMessage": obj{"mode": "customize", "content": "more", "sections": obj{"tone": obj{"action": "remove"}}},
 	})
 	var warning struct{ Message string }
 	i := c.eventFrom(c.eventAt(0, "session.start"), "session.warning", &warning)
-	for _, name := range []string{"commands", "mcpServers", "requestElicitation", "memory", "systemMessage.sections"} {
+	for _, name := range []string{"memory", "mcpServers", "cloud", "systemMessage.sections"} {
 		if !strings.Contains(warning.Message, name) {
 			t.Errorf("%s is not named: %s", name, warning.Message)
 		}
