@@ -73,6 +73,8 @@ type SessionConfig struct {
 	// those of the working directory, of its repository, and of
 	// InstructionDirectories.
 	SkipCustomInstructions bool
+	// Compaction says when the window is summarised by itself; nil is the default.
+	Compaction *Compaction
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Custom answers the session's model calls; it goes before Provider.
@@ -131,6 +133,7 @@ type ResumeConfig struct {
 	InstructionDirectories   []string
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
+	Compaction               *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
 	Provider    *ProviderConfig

@@ -65,7 +65,6 @@ var sessionFields = []fieldRule{
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
 	{name: "includeSubAgentStreamingEvents", any: true},
-	{name: "infiniteSessions"},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
@@ -198,7 +197,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		InstructionDirectories: p.Directories, OrganizationInstructions: value(p.Organization), SkipCustomInstructions: value(p.Skip),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -216,7 +215,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		InstructionDirectories: p.Directories, OrganizationInstructions: p.Organization, SkipCustomInstructions: p.Skip,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 }
 
