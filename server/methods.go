@@ -25,7 +25,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - filed: like read, and each begins when the one before it has ended
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
-var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods)
+var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods, eventLogMethods, constantMethods)
 
 func families(all ...map[string]handler) map[string]handler {
 	out := map[string]handler{}
@@ -43,11 +43,13 @@ var coreMethods = map[string]handler{
 	"models.list":      aside(listModels),
 	"runtime.shutdown": shutdown,
 
-	"session.create":  createSession,
-	"session.resume":  resumeSession,
-	"session.destroy": destroySession,
-	"session.detach":  detachSession,
-	"session.delete":  deleteSession,
+	"session.create":   createSession,
+	"session.resume":   resumeSession,
+	"session.destroy":  destroySession,
+	"session.detach":   detachSession,
+	"session.delete":   deleteSession,
+	"session.shutdown": shutdownSession,
+	"session.suspend":  suspendSession,
 
 	"session.list":          aside(listSessions),
 	"session.getMetadata":   aside(getMetadata),
@@ -86,9 +88,6 @@ var coreMethods = map[string]handler{
 	"sessions.stopRemoteControl":        plain(stopControl),
 	"sessions.transferRemoteControl":    plain(transferControl),
 	"sessions.startRemoteControl":       aside(startControl),
-
-	"session.eventLog.registerInterest": posted(registerInterest),
-	"session.eventLog.releaseInterest":  posted(releaseInterest),
 }
 
 // plain is a method that touches no session and is answered at once.

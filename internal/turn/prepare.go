@@ -29,6 +29,7 @@ type preparation struct {
 	ending   bool     // the session-end hook is asked
 	system   uint64   // number of the system message that is being composed; 0 is none
 	bytes    int64    // of the log, for the last record
+	reason   string   // why the session ends; "" is routine
 }
 
 // startSource says which session-start hook a loop asks: the first one of a
@@ -228,7 +229,7 @@ func (m *machine) stopDone(out hookOutput, err error) {
 
 // askEnd asks the session-end hook before the last client leaves.
 func (m *machine) askEnd(in Close) {
-	m.s.Live.Prep = &preparation{ending: true, bytes: in.EventsBytes}
+	m.s.Live.Prep = &preparation{ending: true, bytes: in.EventsBytes, reason: in.Reason}
 	m.hook(HookSessionEnd, "", nil, map[string]any{"reason": "complete"})
 }
 
@@ -239,5 +240,14 @@ func (m *machine) ended() {
 		return
 	}
 	m.s.Live.Prep = nil
-	m.close(Close{EventsBytes: p.bytes})
+	m.close(Close{EventsBytes: p.bytes, Reason: p.reason})
+}
+
+// hangUp stops what is under way and asks the session-end hook.
+func (m *machine) hangUp(in Close) {
+	m.s.Live.Prep, m.s.Live.Waits = nil, nil
+	if m.s.Loop.Open {
+		m.stop()
+	}
+	m.askEnd(in)
 }

@@ -90,6 +90,10 @@ func (m *machine) step(body Body) error {
 	case CommandDone:
 		m.commandDone(in)
 	case Close:
+		if in.Ask && m.hooked() && m.s.Phase() != Ending && m.s.SessionID != "" {
+			m.hangUp(in)
+			return nil
+		}
 		m.close(in)
 	case Suspend:
 		m.suspend(in)

@@ -422,7 +422,8 @@ func (p *player) command(name string) {
 	case "suspend":
 		p.do(Suspend{})
 	case "close":
-		p.do(Close{})
+		_, ask := p.options()["ask"]
+		p.do(Close{Ask: ask})
 	case "configure":
 		p.configure(p.options())
 	case "state":
