@@ -133,8 +133,20 @@ func (h *Session) AddProviders(providers []NamedProvider, models []ModelConfig) 
 	m.has.providers = slices.Concat(m.has.providers, providers)
 	m.has.entries = slices.Concat(m.has.entries, models)
 	m.resolve()
+	if slices.ContainsFunc(providers, func(p NamedProvider) bool { return p.AsksToken }) {
+		h.answersToo(TokenRequest)
+	}
 	all := m.registry.Models()
 	return all[len(all)-len(models):], nil
+}
+
+// answersToo notes that this host answers one more request.
+func (h *Session) answersToo(method string) {
+	v, ok := h.sess.requesters.Load(h.client.ID)
+	if r, _ := v.(requester); ok && !slices.Contains(r.answers, method) {
+		r.answers = append(slices.Clone(r.answers), method)
+		h.sess.requesters.Store(h.client.ID, r)
+	}
 }
 
 // Models lists what the session can switch to: the models of its account or

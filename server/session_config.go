@@ -76,11 +76,9 @@ var sessionFields = []fieldRule{
 	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "modelCapabilities"},
-	{name: "models"},
 	{name: "openCanvases"},
 	{name: "organizationCustomInstructions"},
 	{name: "pluginDirectories"},
-	{name: "providers"},
 	{name: "reasoningSummary"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
@@ -119,7 +117,9 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
 	{name: "modelCapabilitiesOverrides"},
+	{name: "models"},
 	{name: "provider"},
+	{name: "providers"},
 	{name: "runningInInteractiveMode", any: true},
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
@@ -174,17 +174,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		s.Mode = "append"
 		p.unserved = append(p.unserved, "systemMessage.sections")
 	}
-	if w := p.Provider; w != nil {
-		if w.Transport != "" && w.Transport != "http" {
-			p.unserved = append(p.unserved, "provider.transport")
-		}
-		if present(w.Azure) {
-			p.unserved = append(p.unserved, "provider.azure")
-		}
-		if w.HasBearerTokenProvider {
-			p.unserved = append(p.unserved, "provider.hasBearerTokenProvider")
-		}
-	}
 	return nil
 }
 
@@ -200,8 +189,8 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
-		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
@@ -216,9 +205,9 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	return transom.ResumeConfig{
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
-		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
 	}
 }
@@ -271,13 +260,9 @@ func (p *sessionParams) system() *transom.SystemMessage {
 }
 
 func (p *sessionParams) provider() *transom.ProviderConfig {
-	w := p.Provider
-	if w == nil {
+	if p.Provider == nil {
 		return nil
 	}
-	return &transom.ProviderConfig{
-		Type: w.Type, WireAPI: w.WireAPI, BaseURL: w.BaseURL, APIKey: w.APIKey, BearerToken: w.BearerToken,
-		Headers: w.Headers, ModelID: w.ModelID, WireModel: w.WireModel,
-		ContextWindow: w.MaxPromptTokens, MaxOutput: w.MaxOutputTokens,
-	}
+	cfg := p.Provider.config()
+	return &cfg
 }

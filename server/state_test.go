@@ -357,7 +357,9 @@ func checkWindow(t *testing.T, c *client) {
 	if metrics.TotalUserRequests != 1 || len(metrics.ModelMetrics) != 1 {
 		t.Errorf("%+v", metrics)
 	}
-	var tools struct{ Tools []struct{ Name, Description string } }
+	var tools struct {
+		Tools []struct{ Name, Description string }
+	}
 	c.ok("session.tools.getCurrentMetadata", in(nil), &tools)
 	if len(tools.Tools) != 1 || tools.Tools[0].Name != "host" || tools.Tools[0].Description != "does host" {
 		t.Errorf("%+v", tools)
