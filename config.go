@@ -64,6 +64,8 @@ type SessionConfig struct {
 	ExcludedTools  []string
 	// SystemMessage adds to the default system message or replaces it.
 	SystemMessage SystemMessage
+	// Compaction says when the window is summarised by itself; nil is the default.
+	Compaction *Compaction
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Providers and Models are further ones, named provider/id, beside whatever
@@ -122,6 +124,7 @@ type ResumeConfig struct {
 	// SystemMessage is as in [SessionConfig]; not stored: nil is the default for a
 	// session that was.
 	SystemMessage *SystemMessage
+	Compaction    *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
 	Provider    *ProviderConfig

@@ -61,10 +61,22 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
+	compaction, err := or(cfg.Compaction).settings()
+	if err != nil {
+		return nil, turn.Settings{}, err
+	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, System: system, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 	}, nil
+}
+
+// or is what a pointer points to, or nothing.
+func or[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // transcript is where a session's log can be read; "" where the store has no
@@ -162,6 +174,13 @@ func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Setting
 			return out, err
 		}
 		out.System = system
+	}
+	if cfg.Compaction != nil || !out.Compaction.Enabled && fresh {
+		compaction, err := or(cfg.Compaction).settings()
+		if err != nil {
+			return out, err
+		}
+		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
 	own, err := s.offered(cfg.Answers)

@@ -197,6 +197,9 @@ type AssistantMessage struct {
 	Model                string        `json:"model,omitempty"`
 	Content              string        `json:"content"`
 	ReasoningText        string        `json:"reasoningText,omitempty"`
+	ReasoningWireField   string        `json:"reasoningWireField,omitempty"`
+	ReasoningOpaque      string        `json:"reasoningOpaque,omitempty"`
+	EncryptedContent     string        `json:"encryptedContent,omitempty"`
 	ToolRequests         []ToolRequest `json:"toolRequests"`
 	InteractionID        string        `json:"interactionId"`
 	TurnID               string        `json:"turnId"`

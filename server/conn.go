@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/transom-run/transom"
@@ -19,8 +20,9 @@ type conn struct {
 	peer string
 
 	// of the reader alone
-	open     bool // no token is asked for, or a good one was given
-	failures int  // connect requests with a bad token
+	greeted  atomic.Bool // connect was answered
+	open     bool        // no token is asked for, or a good one was given
+	failures int         // connect requests with a bad token
 	// handshake closes the connection where no good token comes; nil where none
 	// is asked for.
 	handshake *time.Timer

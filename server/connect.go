@@ -44,6 +44,7 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	}
 	c.rpc.LimitFrames(0)
 	c.open = true
+	c.greeted.Store(true)
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
 }
 
@@ -78,14 +79,19 @@ type pingParams struct {
 
 type pingResult struct {
 	Message         string `json:"message"`
-	Timestamp       string `json:"timestamp"`
+	Timestamp       any    `json:"timestamp"`
 	ProtocolVersion int    `json:"protocolVersion"`
 }
 
-func ping(_ *conn, p *pingParams) (any, error) {
+func ping(c *conn, p *pingParams) (any, error) {
 	answer := "pong"
 	if p.Message != "" {
 		answer = "pong: " + p.Message
+	}
+	if !c.greeted.Load() {
+		// The first SDKs of the protocol ping before they connect, or never connect,
+		// and read the time as a number.
+		return pingResult{answer, time.Now().UnixMilli(), ProtocolVersion}, nil
 	}
 	return pingResult{answer, wireTime(time.Now()), ProtocolVersion}, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,6 +70,9 @@ func (c *conn) deliver(ctx context.Context, a *attachment, pieces [][]byte, batc
 	defer func() { <-a.gate }()
 	for _, e := range batch {
 		pieces[1] = e.Line
+		if e.Type == event.TypeSessionIdle && !c.greeted.Load() {
+			pieces[1] = firstIdle(e)
+		}
 		err := c.rpc.NotifyWait(ctx, "session.event", pieces...)
 		if errors.Is(err, jsonrpc2.ErrTooLarge) {
 			c.srv.cfg.Logger.Warn("an event is larger than a frame may be and was not sent", "event", e.ID, "type", e.Type, "bytes", len(e.Line))
@@ -79,4 +83,16 @@ func (c *conn) deliver(ctx context.Context, a *attachment, pieces [][]byte, batc
 		}
 	}
 	return nil
+}
+
+// firstIdle is a session.idle event as the first SDKs of the protocol read it, which
+// do not send connect: they take an event with a mode they do not know for broken,
+// and would wait for ever.
+func firstIdle(e *event.Event) []byte {
+	var p event.SessionIdle
+	if e.Into(&p) != nil {
+		return e.Line
+	}
+	line := bytes.Replace(e.Line, []byte(`,"mode":"`+p.Mode+`"`), nil, 1)
+	return bytes.Replace(line, []byte(`"mode":"`+p.Mode+`"`), nil, 1)
 }

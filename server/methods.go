@@ -25,7 +25,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - filed: like read, and each begins when the one before it has ended
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
-var methods = families(coreMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
+var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
 	providerMethods, inferenceMethods)
 
 func families(all ...map[string]handler) map[string]handler {

@@ -65,7 +65,6 @@ var sessionFields = []fieldRule{
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
 	{name: "includeSubAgentStreamingEvents", any: true},
-	{name: "infiniteSessions"},
 	{name: "installedPlugins"},
 	{name: "instructionDirectories"},
 	{name: "isExperimentalMode", any: true},
@@ -189,9 +188,10 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
-		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
+		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -205,10 +205,11 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	return transom.ResumeConfig{
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
-		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
+		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 }
 

@@ -145,6 +145,7 @@ type sessionParams struct {
 	WorkingDirectory   *string       `json:"workingDirectory"`
 	RequestPermission  bool          `json:"requestPermission"`
 	Hooks              bool          `json:"hooks"`
+	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 

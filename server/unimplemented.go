@@ -20,7 +20,7 @@ const (
 	reasonEventLog     = "paged reading of events is not served yet; use session.getMessages"
 	reasonExtensions   = "extensions are not served"
 	reasonFactory      = "factories are not served"
-	reasonHistory      = "compaction, truncation and rewind are not served yet; session.history.clearContext is"
+	reasonHistory      = "truncation, rewind and hand-off are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
 	reasonInstructions = "instruction files are not read; use systemMessage"
 	reasonInterrupt    = "use session.abort"
@@ -146,9 +146,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
 	{"session.gitHubAuth.setCredentials", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
-	{"session.history.abortManualCompaction", reasonHistory},
-	{"session.history.cancelBackgroundCompaction", reasonHistory},
-	{"session.history.compact", reasonHistory},
 	{"session.history.listRewindPoints", reasonHistory},
 	{"session.history.previewRewind", reasonHistory},
 	{"session.history.rewind", reasonHistory},

@@ -155,9 +155,6 @@ func TestTCP(t *testing.T) {
 	p := launch(t, nil, "--headless")
 	p.in.Close() // as with </dev/null: no reason to end
 	port := p.port()
-	if warning, _ := p.out.ReadString('\n'); !strings.Contains(warning, "COPILOT_CONNECTION_TOKEN") {
-		t.Errorf("no warning: %q", warning)
-	}
 	c, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
@@ -172,6 +169,9 @@ func TestTCP(t *testing.T) {
 	readBody(t, r)
 	c.Close()
 	p.exits(0)
+	if warning := p.stderr.String(); !strings.Contains(warning, "COPILOT_CONNECTION_TOKEN") {
+		t.Errorf("no warning: %q", warning)
+	}
 }
 
 func TestTCPToken(t *testing.T) {

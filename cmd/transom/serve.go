@@ -72,7 +72,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "CLI server listening on port %d\n", ln.Addr().(*net.TCPAddr).Port)
 	if token == "" {
-		fmt.Fprintf(stdout, "Warning: %s is not set, so every process that can reach this port is served\n", tokenVariable)
+		fmt.Fprintf(stderr, "Warning: %s is not set, so every process that can reach this port is served\n", tokenVariable)
 	}
 	srv := server.New(server.Config{Runtime: rt, Token: token, Peers: peers, Logger: log})
 	ended := make(chan error, 1)

@@ -29,8 +29,8 @@ func (s *Set) writeBash() tool.Tool {
 				return tool.Permission{}, err
 			}
 			sh, err := s.shells.find(a.ShellID)
-			if err != nil || a.Input == "" || a.Input == "^C" {
-				return askNothing() // it fails, waits, or interrupts: no new power
+			if err != nil || a.Input == "" || a.Input == "^C" || a.Input == "^D" {
+				return askNothing() // it fails, waits, interrupts or ends: no new power
 			}
 			return s.askInput(a.Input, sh.command)
 		},

@@ -93,7 +93,8 @@ func (m *machine) modelDone(in ModelDone) {
 	}
 	msg := event.AssistantMessage{
 		MessageID: call.MessageID, OriginatingMessageID: m.s.Loop.MessageID, Model: answered,
-		Content: valid(r.Message.Text), ReasoningText: valid(r.Message.Reasoning), ToolRequests: []event.ToolRequest{},
+		Content: valid(r.Message.Text), ReasoningText: valid(r.Message.Reasoning), ReasoningWireField: r.Message.ReasoningField,
+		ReasoningOpaque: valid(r.Message.ReasoningOpaque), EncryptedContent: valid(r.Message.EncryptedContent), ToolRequests: []event.ToolRequest{},
 		InteractionID: m.s.Loop.InteractionID, TurnID: strconv.Itoa(m.s.Loop.Turn), APICallID: r.ID,
 	}
 	if r.Usage != nil {

@@ -132,9 +132,10 @@ func (d *Durable) foldUser(p event.UserMessage) {
 		d.Prompts++
 	}
 	if p.InteractionID != d.Loop.InteractionID || !d.Loop.Open {
-		// A seeded turn, and one that a hook asked for, belong to the message that
-		// led to them: whoever waits for the answer to it waits for theirs.
-		if p.Source != seedSource && p.Source != hookSource || d.Origin == "" {
+		// A seeded turn, one that a hook asked for, and one that only steers belong
+		// to the message that led to them: whoever waits for its answer waits for
+		// theirs.
+		if p.Source != seedSource && p.Source != hookSource && p.Delivery != deliveredSteering || d.Origin == "" {
 			d.Origin = p.MessageID
 		}
 		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: d.Origin, ByHook: p.Source == hookSource}

@@ -16,6 +16,7 @@ func TestOrigin(t *testing.T) {
 		"chain":       `new tools=end!; send "go"; model call c1 end {}; clear "ONE"; answer c1 "r"; model call c2 end {}; clear "TWO"; answer c2 "r"; model text "x"`,
 		"restart":     `new tools=end!; send "go"; model call c1 end {}; clear "SEED"; kill; resume B continue; model text "x"`,
 		"steered":     `new tools=a; send "go"; model call c1 a {}; send "left" immediate; answer c1 "r"; model text "x"`,
+		"steered on":  `new tools=end!; send "go"; model call c1 end {}; send "left" immediate; answer c1 "r"; model text "x"`,
 		"hook":        `new hooks; send "go"; hook {"additionalContext":"C"}; hook; hook; model text "x"`,
 		"agent stop":  `new hooks; send "go"; hook; hook; hook; model text "y"; hook {"decision":"block","reason":"on"}; model text "x"`,
 		"after first": `new; send "first"; model text "y"; send "go"; model text "x"`,

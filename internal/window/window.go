@@ -120,12 +120,13 @@ func (w *Window) assistant(e *event.Event) error {
 		w.add(model.Message{Role: model.User, Text: w.seed.Text}) // its own message is damaged
 		w.seed = nil
 	}
-	m := model.Message{Role: model.Assistant, Text: p.Content, Reasoning: p.ReasoningText}
+	m := model.Message{Role: model.Assistant, Text: p.Content, Reasoning: p.ReasoningText,
+		ReasoningField: p.ReasoningWireField, ReasoningOpaque: p.ReasoningOpaque, EncryptedContent: p.EncryptedContent}
 	for _, r := range p.ToolRequests {
 		m.Calls = append(m.Calls, model.Call{ID: r.ToolCallID, Name: r.Name, Arguments: string(r.Arguments)})
 	}
 	if len(m.Calls) == 0 {
-		if m.Text != "" || m.Reasoning != "" {
+		if m.Text != "" || m.Reasoning != "" || m.ReasoningOpaque != "" || m.EncryptedContent != "" {
 			w.add(m)
 		}
 		return nil

@@ -1,0 +1,72 @@
+package transom
+
+import (
+	"context"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/turn"
+)
+
+// Compaction says when a session's window is summarised by itself: a summary is
+// made beside the running turn and takes the place of the messages that stood in
+// the window when it began.
+type Compaction struct {
+	// Disabled: never by itself.
+	Disabled bool
+	// Background is the part of the window's size from which a summary is made,
+	// Blocking the part from which a model call waits for one that is being made;
+	// 0 is 0.8 and 0.95.
+	Background, Blocking float64
+}
+
+// settings fills in the defaults.
+func (c Compaction) settings() (turn.Compaction, error) {
+	if c.Background == 0 {
+		c.Background = 0.8
+	}
+	if c.Blocking == 0 {
+		c.Blocking = max(0.95, c.Background)
+	}
+	if c.Background < 0 || c.Background > 1 || c.Blocking < 0 || c.Blocking > 1 {
+		return turn.Compaction{}, &Error{Kind: KindInvalidParams, Msg: "the thresholds of compaction are parts of the window: between 0 and 1"}
+	}
+	return turn.Compaction{Enabled: !c.Disabled, Background: c.Background, Blocking: c.Blocking}, nil
+}
+
+// Compact begins to summarise the window now. Result: nil; the
+// session.compaction_complete event tells what came of it.
+type Compact struct {
+	// Instructions says what the summary should keep in particular.
+	Instructions string
+}
+
+func (Compact) op() string                 { return "session.history.compact" }
+func (c Compact) body() (turn.Body, error) { return turn.Compact{Instructions: c.Instructions}, nil }
+
+// CancelCompaction ends a summary that is being made. Result: whether there was
+// one (bool).
+type CancelCompaction struct{}
+
+func (CancelCompaction) op() string               { return "session.history.cancelBackgroundCompaction" }
+func (CancelCompaction) body() (turn.Body, error) { return turn.CancelCompaction{}, nil }
+
+// Compact summarises the window and waits for the summary. The error of ctx ends
+// the wait, not the compaction.
+func (h History) Compact(ctx context.Context, instructions string) (event.CompactionComplete, error) {
+	const op = "session.history.compact"
+	events := h.s.Subscribe()
+	defer events.Close()
+	if _, err := h.s.do(ctx, Compact{Instructions: instructions}); err != nil {
+		return event.CompactionComplete{}, err
+	}
+	for e, err := range events.All(ctx) {
+		if err != nil {
+			return event.CompactionComplete{}, wrap(op, h.s.id, err)
+		}
+		if e.Type == event.TypeCompactionComplete {
+			p, err := event.As[event.CompactionComplete](e)
+			return p, wrap(op, h.s.id, err)
+		}
+	}
+	return event.CompactionComplete{}, &Error{Op: op, Kind: KindClosing, SessionID: h.s.id, Msg: "the session ended before the summary was made"}
+}
