@@ -107,6 +107,10 @@ type Configure struct {
 	Streaming      *bool
 	// Dir is the working directory from now on; it must exist.
 	Dir *string
+	// SkipCustomInstructions is as in [SessionConfig].
+	SkipCustomInstructions *bool
+
+	renews bool // the system message is another one
 }
 
 func (Configure) op() string { return "session.configure" }
@@ -119,8 +123,11 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews {
 		in.Settings = func(s *turn.Settings) {
+			if c.renews {
+				s.Wanted++
+			}
 			if c.AvailableTools != nil {
 				s.Available = filter(*c.AvailableTools)
 			}

@@ -64,6 +64,15 @@ type SessionConfig struct {
 	ExcludedTools  []string
 	// SystemMessage adds to the default system message or replaces it.
 	SystemMessage SystemMessage
+	// InstructionDirectories hold more custom instructions, as files
+	// .github/instructions/NAME.instructions.md.
+	InstructionDirectories []string
+	// OrganizationInstructions are custom instructions as text.
+	OrganizationInstructions string
+	// SkipCustomInstructions leaves instruction files out of the system message:
+	// those of the working directory, of its repository, and of
+	// InstructionDirectories.
+	SkipCustomInstructions bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
 	// Provider is the session's own access to a model.
@@ -124,7 +133,11 @@ type ResumeConfig struct {
 	// SystemMessage is as in [SessionConfig]; not stored: nil is the default for a
 	// session that was.
 	SystemMessage *SystemMessage
-	Compaction    *Compaction
+	// InstructionDirectories and the like are as in [SessionConfig].
+	InstructionDirectories   []string
+	OrganizationInstructions *string
+	SkipCustomInstructions   *bool
+	Compaction               *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
 	Provider    *ProviderConfig
@@ -153,13 +166,6 @@ type ResumeConfig struct {
 	Quiet bool
 	// Unserved is as in [SessionConfig].
 	Unserved []string
-}
-
-// SystemMessage is the host's part of the system message.
-type SystemMessage struct {
-	// Mode is "append" (to the default; also where empty) or "replace".
-	Mode    string
-	Content string
 }
 
 // ProviderConfig is a session's own access to a model, as hosts give it.

@@ -54,6 +54,7 @@ type slot struct {
 type loaded struct {
 	*session.Session
 	models     *models
+	system     *systemMessage
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
@@ -169,6 +170,9 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
+	}
+	if err == nil {
+		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
 	}
 	if err != nil {
 		sess.Post(turn.Close{}, nil, nil)
@@ -334,6 +338,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models}
+	s.system = &systemMessage{ask: s.ask, id: id}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}
@@ -341,7 +346,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Cleanup: s.cleanup,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.cleanup,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

@@ -57,8 +57,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
-	system, err := cfg.SystemMessage.compose()
-	if err != nil {
+	if _, err := cfg.SystemMessage.config(); err != nil {
 		return nil, turn.Settings{}, err
 	}
 	compaction, err := or(cfg.Compaction).settings()
@@ -66,7 +65,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	return h, turn.Settings{
-		Streaming: cfg.Streaming, System: system, ApproveAll: r.cfg.ApproveAll, Version: Version,
+		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
 		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 	}, nil
 }
@@ -135,7 +134,11 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil || cfg.Providers != nil || cfg.Models != nil {
 		s.models.replace(cfg)
 	}
-	settings, err := h.rt.resumed(s, cfg, fresh)
+	dir := s.View().Dir
+	if in.Dir != nil {
+		dir = *in.Dir
+	}
+	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
@@ -146,15 +149,11 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 }
 
 // resumed computes the settings of a session after a resume.
-func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Settings, error) {
+func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir string, fresh bool) (turn.Settings, error) {
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		system, err := SystemMessage{}.compose()
-		if err != nil {
-			return out, err
-		}
-		out = turn.Settings{System: system, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
@@ -167,13 +166,6 @@ func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Setting
 	}
 	if cfg.ExcludedTools != nil {
 		out.Excluded = filter(*cfg.ExcludedTools)
-	}
-	if cfg.SystemMessage != nil {
-		system, err := cfg.SystemMessage.compose()
-		if err != nil {
-			return out, err
-		}
-		out.System = system
 	}
 	if cfg.Compaction != nil || !out.Compaction.Enabled && fresh {
 		compaction, err := or(cfg.Compaction).settings()
@@ -188,7 +180,14 @@ func (r *Runtime) resumed(s *loaded, cfg ResumeConfig, fresh bool) (turn.Setting
 		return out, err
 	}
 	out.BuiltIns = own
-	return out, clash(own, cfg.Tools, out)
+	if err := clash(own, cfg.Tools, out); err != nil {
+		return out, err
+	}
+	changed, err := s.system.update(r.cfg.Dir, cfg.SystemMessage, instructionConfig{cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions})
+	if err == nil && (changed || out.Wanted == 0 || dir != v.Dir) {
+		err = s.system.renew(ctx, dir, &out)
+	}
+	return out, err
 }
 
 // warn tells once of settings that are not served.
@@ -242,14 +241,25 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 	})
 }
 
-// located is the command with its directory looked up, where it names one.
+// located is the command with what it needs of the machine: a directory is looked
+// up, where it names one.
 func (h *Session) located(c Command) (Command, error) {
-	if set, ok := c.(Configure); ok && set.Dir != nil {
-		dir, err := h.rt.dir(*set.Dir)
-		set.Dir = &dir
-		return set, err
+	set, ok := c.(Configure)
+	if !ok {
+		return c, nil
 	}
-	return c, nil
+	if set.Dir != nil {
+		dir, err := h.rt.dir(*set.Dir)
+		if err != nil {
+			return c, err
+		}
+		set.Dir = &dir
+	}
+	var err error
+	if set.SkipCustomInstructions != nil {
+		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
+	}
+	return set, err
 }
 
 // do posts a command and waits for its result.

@@ -26,7 +26,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
-	providerMethods, inferenceMethods)
+	providerMethods, inferenceMethods, eventLogMethods, constantMethods)
 
 func families(all ...map[string]handler) map[string]handler {
 	out := map[string]handler{}
@@ -44,11 +44,13 @@ var coreMethods = map[string]handler{
 	"models.list":      aside(listModels),
 	"runtime.shutdown": shutdown,
 
-	"session.create":  createSession,
-	"session.resume":  resumeSession,
-	"session.destroy": destroySession,
-	"session.detach":  detachSession,
-	"session.delete":  deleteSession,
+	"session.create":   createSession,
+	"session.resume":   resumeSession,
+	"session.destroy":  destroySession,
+	"session.detach":   detachSession,
+	"session.delete":   deleteSession,
+	"session.shutdown": shutdownSession,
+	"session.suspend":  suspendSession,
 
 	"session.list":          aside(listSessions),
 	"session.getMetadata":   aside(getMetadata),
@@ -87,9 +89,6 @@ var coreMethods = map[string]handler{
 	"sessions.stopRemoteControl":        plain(stopControl),
 	"sessions.transferRemoteControl":    plain(transferControl),
 	"sessions.startRemoteControl":       aside(startControl),
-
-	"session.eventLog.registerInterest": posted(registerInterest),
-	"session.eventLog.releaseInterest":  posted(releaseInterest),
 }
 
 // plain is a method that touches no session and is answered at once.

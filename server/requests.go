@@ -17,12 +17,27 @@ func (p *sessionParams) answers() []string {
 		{p.RequestUserInput, "userInput.request"},
 		{p.RequestExitPlanMode, "exitPlanMode.request"},
 		{p.asksToken(), transom.TokenRequest},
+		{p.transforms(), "systemMessage.transform"},
 	} {
 		if a.given {
 			out = append(out, a.method)
 		}
 	}
 	return out
+}
+
+// transforms reports whether the client changes sections of the system message
+// itself.
+func (p *sessionParams) transforms() bool {
+	if p.SystemMessage == nil {
+		return false
+	}
+	for _, s := range p.SystemMessage.Sections {
+		if s.Action == "transform" {
+			return true
+		}
+	}
+	return false
 }
 
 // requests makes the handler that puts requests of the protocol to a client. It is

@@ -66,7 +66,6 @@ var sessionFields = []fieldRule{
 	{name: "githubMcpToolConfig"},
 	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "installedPlugins"},
-	{name: "instructionDirectories"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
 	{name: "managedSettings"},
@@ -76,7 +75,6 @@ var sessionFields = []fieldRule{
 	{name: "memory"},
 	{name: "modelCapabilities"},
 	{name: "openCanvases"},
-	{name: "organizationCustomInstructions"},
 	{name: "pluginDirectories"},
 	{name: "reasoningSummary"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
@@ -87,7 +85,6 @@ var sessionFields = []fieldRule{
 	{name: "requestedEnvironmentVariables"},
 	{name: "sessionLimits"},
 	{name: "skillDirectories"},
-	{name: "skipCustomInstructions", any: true},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -112,11 +109,13 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "includedBuiltinAgents"},
 	{name: "includedBuiltinSkills"},
 	{name: "integrationId", any: true},
+	{name: "instructionDirectories"},
 	{name: "logInteractiveShells", any: true},
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
 	{name: "modelCapabilitiesOverrides"},
 	{name: "models"},
+	{name: "organizationCustomInstructions"},
 	{name: "provider"},
 	{name: "providers"},
 	{name: "runningInInteractiveMode", any: true},
@@ -169,10 +168,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = unservedFields(given, sessionFields)
-	if s := p.SystemMessage; s != nil && s.Mode == "customize" {
-		s.Mode = "append"
-		p.unserved = append(p.unserved, "systemMessage.sections")
-	}
 	return nil
 }
 
@@ -190,6 +185,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		InstructionDirectories: p.Directories, OrganizationInstructions: value(p.Organization), SkipCustomInstructions: value(p.Skip),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
@@ -207,6 +203,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		InstructionDirectories: p.Directories, OrganizationInstructions: p.Organization, SkipCustomInstructions: p.Skip,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
@@ -257,7 +254,7 @@ func (p *sessionParams) system() *transom.SystemMessage {
 	if p.SystemMessage == nil {
 		return nil
 	}
-	return &transom.SystemMessage{Mode: p.SystemMessage.Mode, Content: p.SystemMessage.Content}
+	return &transom.SystemMessage{Mode: p.SystemMessage.Mode, Content: p.SystemMessage.Content, Sections: p.SystemMessage.Sections}
 }
 
 func (p *sessionParams) provider() *transom.ProviderConfig {

@@ -148,6 +148,7 @@ type sessionParams struct {
 	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
+	instructionParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`
@@ -164,6 +165,13 @@ type wireCommand struct {
 	Description string `json:"description"`
 }
 
+// instructionParams says which custom instructions a session has.
+type instructionParams struct {
+	Directories  []string `json:"instructionDirectories"`
+	Organization *string  `json:"organizationCustomInstructions"`
+	Skip         *bool    `json:"skipCustomInstructions"`
+}
+
 // wireTool is a tool as hosts declare it.
 type wireTool struct {
 	Name                 string          `json:"name"`
@@ -178,9 +186,9 @@ type wireTool struct {
 
 // wireSystem is a system message as hosts give it.
 type wireSystem struct {
-	Mode     string          `json:"mode"`
-	Content  string          `json:"content"`
-	Sections json.RawMessage `json:"sections"`
+	Mode     string                           `json:"mode"`
+	Content  string                           `json:"content"`
+	Sections map[string]transom.SystemSection `json:"sections"`
 }
 
 // wireProvider is a session's own access to a model as hosts give it.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/transom-run/transom"
@@ -69,6 +70,55 @@ func deleteSession(c *conn, r *jsonrpc2.Responder) {
 				}
 			}
 			r.Reply(successResult{true}, fail(r.Request().Method, err))
+			return nil, nil
+		})
+		return true
+	})
+}
+
+type shutdownParams struct {
+	target
+	Type   string `json:"type"`
+	Reason string `json:"reason"`
+}
+
+// shutdownSession ends the session for all clients, in order. Each gets its last
+// event; the caller before the answer.
+func shutdownSession(c *conn, r *jsonrpc2.Responder) {
+	endSession(c, r, func(ctx context.Context, s *transom.Session, p *shutdownParams) error {
+		failure := ""
+		if p.Type == "error" {
+			failure = cmp.Or(p.Reason, "the client ended the session because of an error")
+		}
+		return s.Shutdown(ctx, failure)
+	})
+}
+
+// suspendSession ends the session for all clients and leaves its work open.
+func suspendSession(c *conn, r *jsonrpc2.Responder) {
+	endSession(c, r, func(ctx context.Context, s *transom.Session, _ *target) error { return s.Suspend(ctx) })
+}
+
+// endSession holds the lane while a session ends.
+func endSession[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, end func(ctx context.Context, s *transom.Session, p *P) error) {
+	inLane[P, T](c, r, func(l *lane, p *P) bool {
+		a := l.attached()
+		if a == nil {
+			r.Reply(nil, notFound(r.Request().Method, l.id))
+			return false
+		}
+		r.Go(func(ctx context.Context) (any, error) {
+			defer l.leave()
+			a.reads.Wait()
+			err := end(ctx, a.sess, p)
+			if err == nil {
+				select {
+				case <-a.delivered:
+				case <-ctx.Done():
+				}
+				l.forget(a)
+			}
+			r.Reply(nil, fail(r.Request().Method, err))
 			return nil, nil
 		})
 		return true

@@ -128,6 +128,8 @@ type optionsParams struct {
 	EnableStreaming  *bool     `json:"enableStreaming"`
 	WorkingDirectory *string   `json:"workingDirectory"`
 
+	SkipCustomInstructions *bool `json:"skipCustomInstructions"`
+
 	rest map[string]json.RawMessage
 }
 
@@ -147,7 +149,7 @@ func updateOptions(q *call, p *optionsParams) {
 	}
 	q.sess.Post(transom.Configure{
 		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
-		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory,
+		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
 	}, q.answer(func(any) any { return successResult{true} }))
 }
 

@@ -455,7 +455,7 @@ func TestUnservedSettings(t *testing.T) {
 	})
 	var warning struct{ Message string }
 	i := c.eventFrom(c.eventAt(0, "session.start"), "session.warning", &warning)
-	for _, name := range []string{"memory", "mcpServers", "cloud", "systemMessage.sections"} {
+	for _, name := range []string{"memory", "mcpServers", "cloud"} {
 		if !strings.Contains(warning.Message, name) {
 			t.Errorf("%s is not named: %s", name, warning.Message)
 		}

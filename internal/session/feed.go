@@ -24,6 +24,7 @@ type node struct {
 	after  place    // where the log goes on after the event
 	not    []string // clients that are not to see it
 	weight int64    // bytes published up to and including this event
+	serial int64    // grows by one with each event
 	next   *node
 }
 
@@ -46,6 +47,10 @@ type feed struct {
 	close  func() // ends the log, once nobody reads it any more
 	maxLag int64
 	log    eventlog.Log
+
+	head  *node         // the place before the events that are kept for cursors; nil: none are
+	epoch string        // names this list in cursors
+	moved chan struct{} // closed at the next publication; nil: nobody waits
 }
 
 func newFeed(log eventlog.Log, maxLag int64) *feed {
@@ -66,12 +71,17 @@ func (f *feed) publish(ps []publication) {
 	}
 	f.mu.Lock()
 	for _, p := range ps {
-		n := &node{ev: p.ev, after: p.after, not: p.not, weight: f.tail.weight + int64(len(p.ev.Line))}
+		n := &node{ev: p.ev, after: p.after, not: p.not, weight: f.tail.weight + int64(len(p.ev.Line)), serial: f.tail.serial + 1}
 		f.tail.next = n
 		f.tail = n
 		if len(p.not) > 0 {
 			f.hide(p)
 		}
+	}
+	f.trim()
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
 	}
 	for _, s := range f.subs {
 		if s.at != nil && f.tail.weight-s.at.weight > f.maxLag {

@@ -35,6 +35,10 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not answer within %s", limit))
 	defer cancel()
+	if e.Kind == turn.HookCompose {
+		s.compose(ctx, e)
+		return
+	}
 	var merged map[string]json.RawMessage
 	for _, id := range e.Clients {
 		out, err := s.askHook(ctx, id, e)
@@ -51,6 +55,31 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 		in.Output, in.Err = json.Marshal(merged)
 	}
 	s.box.post(item{body: in})
+}
+
+// compose makes the system message and posts it.
+func (s *Session) compose(ctx context.Context, e *turn.CallHook) {
+	in := turn.HookDone{ID: e.ID}
+	defer func() {
+		if v := recover(); v != nil {
+			in.Output, in.Err = nil, fmt.Errorf("composing it panicked: %v", v)
+		}
+		s.box.post(item{body: in})
+	}()
+	var place struct {
+		Dir string `json:"cwd"`
+	}
+	if in.Err = json.Unmarshal(e.Input, &place); in.Err != nil {
+		return
+	}
+	if s.cfg.Compose == nil {
+		in.Err = errors.New("nobody composes it")
+		return
+	}
+	var text string
+	if text, in.Err = s.cfg.Compose(ctx, place.Dir); in.Err == nil {
+		in.Output, in.Err = json.Marshal(map[string]string{"system": text})
+	}
 }
 
 // askHook asks one client, and gives up on one that does not heed its context.

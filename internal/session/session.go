@@ -44,6 +44,9 @@ type Config struct {
 	// Command runs a slash command whose turn has come, and says whether what waits
 	// behind it is to go on waiting. nil: there are none.
 	Command func(ctx context.Context, text string) (stop bool)
+	// Compose makes the system message for a working directory, each time the one
+	// that is there no longer fits; nil: that never happens.
+	Compose func(ctx context.Context, dir string) (string, error)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were

@@ -205,11 +205,7 @@ func (m *machine) detach(in Detach) {
 		return
 	}
 	if len(clients) == 0 && !in.Lost && m.hooked() && m.s.Phase() != Ending {
-		l.Prep, l.Waits = nil, nil
-		if m.s.Loop.Open {
-			m.stop()
-		}
-		m.askEnd(Close{EventsBytes: in.EventsBytes})
+		m.hangUp(Close{EventsBytes: in.EventsBytes})
 		m.ready.Result = true
 		return
 	}

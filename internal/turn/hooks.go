@@ -24,6 +24,10 @@ const (
 	HookAgentStop    HookKind = "agentStop"
 	HookError        HookKind = "errorOccurred"
 	HookSessionEnd   HookKind = "sessionEnd"
+
+	// HookCompose is no hook of a host: the session itself composes the system
+	// message for its working directory, and posts it as "system".
+	HookCompose HookKind = "compose"
 )
 
 // CallHook asks the clients that have hooks, one after the other, and posts
@@ -111,7 +115,7 @@ func (m *machine) hookDone(in HookDone) {
 		m.preToolDone(w.call, out, err)
 	case HookPostTool, HookPostFailure:
 		m.postToolDone(w, out, err)
-	case HookSessionStart, HookPrompt, HookTransformed:
+	case HookSessionStart, HookPrompt, HookTransformed, HookCompose:
 		m.prepared(w.kind, out, err)
 	case HookAgentStop:
 		m.stopDone(out, err)
@@ -132,6 +136,7 @@ type hookOutput struct {
 	SuppressOutput           bool            `json:"suppressOutput"`
 	Decision                 string          `json:"decision"`
 	Reason                   string          `json:"reason"`
+	System                   string          `json:"system"`
 }
 
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -191,6 +191,7 @@ type StoreFailed struct{ Err error }
 type Close struct {
 	EventsBytes int64
 	Reason      string // "" is routine
+	Ask         bool   // the session-end hook is asked first
 }
 
 func (Begin) kind() Kind              { return KindBegin }

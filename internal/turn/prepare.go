@@ -27,7 +27,9 @@ type preparation struct {
 	stopping bool     // the agent-stop hook is asked
 	command  string   // id of the slash command that runs; "" is none
 	ending   bool     // the session-end hook is asked
+	system   uint64   // number of the system message that is being composed; 0 is none
 	bytes    int64    // of the log, for the last record
+	reason   string   // why the session ends; "" is routine
 }
 
 // startSource says which session-start hook a loop asks: the first one of a
@@ -48,6 +50,12 @@ func (m *machine) startSource(msgs []event.Queued) string {
 // its messages into the window once there are none.
 func (m *machine) prepare(p preparation) {
 	l := &m.s.Live
+	if m.uncomposed() {
+		p.system = l.Settings.Wanted
+		l.Prep = &p
+		m.hook(HookCompose, "", nil, nil)
+		return
+	}
 	if !m.hooked() {
 		l.Prep = nil
 		m.deliver(p)
@@ -87,6 +95,12 @@ func (m *machine) prepare(p preparation) {
 	m.deliver(p)
 }
 
+// uncomposed reports whether the system message has to be made before the next
+// model call.
+func (m *machine) uncomposed() bool {
+	return m.s.Live.Settings.Wanted != m.s.Live.Settings.Made
+}
+
 // prepared takes the answer of a hook that a preparation waited for.
 func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
 	if m.s.Live.Prep == nil {
@@ -95,6 +109,12 @@ func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
 	p := *m.s.Live.Prep
 	if err != nil {
 		m.unprepared(p, kind, err)
+		return
+	}
+	if kind == HookCompose {
+		s := &m.s.Live.Settings
+		s.System, s.Made = valid(out.System), p.system
+		m.prepare(p)
 		return
 	}
 	if out.AdditionalContext != "" {
@@ -124,7 +144,11 @@ func (m *machine) unprepared(p preparation, kind HookKind, err error) {
 		m.emit(event.Unqueued{MessageID: p.drafts[p.at].MessageID})
 	}
 	m.quiet = true
-	m.emit(event.SessionError{ErrorType: "hook", Message: "The message was not sent to the model: the " + string(kind) + " hook gave no verdict: " + err.Error() + ". Mend the hook and send the message again."})
+	e := event.SessionError{ErrorType: "hook", Message: "The message was not sent to the model: the " + string(kind) + " hook gave no verdict: " + err.Error() + ". Mend the hook and send the message again."}
+	if kind == HookCompose {
+		e = event.SessionError{ErrorType: "system_message", Message: "The model was not asked, because there is no system message: " + err.Error() + ". Send the message again once that is mended."}
+	}
+	m.emit(e)
 	if m.s.Loop.Open {
 		m.stop()
 	}
@@ -205,7 +229,7 @@ func (m *machine) stopDone(out hookOutput, err error) {
 
 // askEnd asks the session-end hook before the last client leaves.
 func (m *machine) askEnd(in Close) {
-	m.s.Live.Prep = &preparation{ending: true, bytes: in.EventsBytes}
+	m.s.Live.Prep = &preparation{ending: true, bytes: in.EventsBytes, reason: in.Reason}
 	m.hook(HookSessionEnd, "", nil, map[string]any{"reason": "complete"})
 }
 
@@ -216,5 +240,14 @@ func (m *machine) ended() {
 		return
 	}
 	m.s.Live.Prep = nil
-	m.close(Close{EventsBytes: p.bytes})
+	m.close(Close{EventsBytes: p.bytes, Reason: p.reason})
+}
+
+// hangUp stops what is under way and asks the session-end hook.
+func (m *machine) hangUp(in Close) {
+	m.s.Live.Prep, m.s.Live.Waits = nil, nil
+	if m.s.Loop.Open {
+		m.stop()
+	}
+	m.askEnd(in)
 }

@@ -34,6 +34,7 @@ type journey struct {
 	cleared  bool              // in this loop
 	ask      bool
 	hooks    bool // clients may have hooks
+	composes bool // the system message is made when it is needed
 	clients  int
 
 	last     Body // of the newest step that changed something
@@ -379,7 +380,7 @@ func (j *journey) answerHook() {
 	in := HookDone{ID: w.id, Output: json.RawMessage(rapid.SampledFrom([]string{
 		"", "null", "{}", `{"additionalContext":"CONTEXT"}`, `{"permissionDecision":"deny"}`, `{"permissionDecision":"allow"}`,
 		`{"permissionDecision":"ask"}`, `{"permissionDecision":"maybe"}`, `{"modifiedArgs":{"n":1}}`, `{"modifiedArgs":{"n":"x"}}`,
-		`{"modifiedResult":{"textResultForLlm":"changed","resultType":"success"}}`, `{"decision":"block","reason":"go on"}`,
+		`{"modifiedResult":{"textResultForLlm":"changed","resultType":"success"}}`, `{"decision":"block","reason":"go on"}`, `{"system":"MADE"}`,
 	}).Draw(j.rt, "output"))}
 	switch w.kind {
 	case HookPreTool, HookPostTool, HookPostFailure, HookAgentStop, HookSessionEnd, HookError:
@@ -484,7 +485,11 @@ func (j *journey) client() Client {
 }
 
 func (j *journey) settings() Settings {
-	return Settings{System: "SYS", ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v"}
+	wanted := uint64(0)
+	if j.composes {
+		wanted = 1
+	}
+	return Settings{System: "SYS", Wanted: wanted, ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v"}
 }
 
 // killAndResume ends the process, perhaps in the middle of its last write, and
@@ -610,7 +615,7 @@ func (j *journey) stale() {
 func TestJourneys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		j := &journey{world: newWorld(rt), rt: rt, seeds: map[string]string{}, steering: map[string]bool{}, banned: map[string]bool{}, terminal: map[string]bool{}}
-		j.ask, j.hooks = rapid.Bool().Draw(rt, "ask"), rapid.Bool().Draw(rt, "hooks")
+		j.ask, j.hooks, j.composes = rapid.Bool().Draw(rt, "ask"), rapid.Bool().Draw(rt, "hooks"), rapid.Bool().Draw(rt, "composes")
 		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {
 			rt.Fatalf("begin: %v", err)
 		}

@@ -41,7 +41,7 @@ func (m *machine) send(in Send) {
 		return
 	}
 	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 {
-		if m.hooked() {
+		if m.hooked() || m.uncomposed() {
 			m.emit(msg) // it waits for them
 		}
 		m.startLoop(deliveredIdle, msg)

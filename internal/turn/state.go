@@ -125,20 +125,24 @@ type Live struct {
 
 // Settings is what hosts configure.
 type Settings struct {
-	Streaming  bool
-	System     string // the system message; "" is none
-	TokenLimit int    // of the window
-	ApproveAll bool
-	Compaction Compaction
-	Rules      policy.Rules // of hosts
-	Paths      Paths
-	BuiltIns   *tool.Registry // Transom's own tools; nil is none
-	FilesDir   string         // where results too large for the window are kept
-	Remote     bool           // the session lives on another server
-	Transcript string         // where the log can be read, for hooks; "" is nowhere
-	Version    string
-	Available  Filter // tools that may be offered; the zero Filter is all
-	Excluded   Filter // tools that may not be
+	Streaming bool
+	System    string // the system message; "" is none
+	// Wanted is the number of the system message that the next model call needs,
+	// Made the number of System. Where they differ, the next one is composed first;
+	// where Wanted is 0, System is as the host gave it and stays so.
+	Wanted, Made uint64
+	TokenLimit   int // of the window
+	ApproveAll   bool
+	Compaction   Compaction
+	Rules        policy.Rules // of hosts
+	Paths        Paths
+	BuiltIns     *tool.Registry // Transom's own tools; nil is none
+	FilesDir     string         // where results too large for the window are kept
+	Remote       bool           // the session lives on another server
+	Transcript   string         // where the log can be read, for hooks; "" is nowhere
+	Version      string
+	Available    Filter // tools that may be offered; the zero Filter is all
+	Excluded     Filter // tools that may not be
 }
 
 // Paths is where tools may work, besides the working directory.

@@ -90,6 +90,10 @@ func (m *machine) step(body Body) error {
 	case CommandDone:
 		m.commandDone(in)
 	case Close:
+		if in.Ask && m.hooked() && m.s.Phase() != Ending && m.s.SessionID != "" {
+			m.hangUp(in)
+			return nil
+		}
 		m.close(in)
 	case Suspend:
 		m.suspend(in)
@@ -196,6 +200,9 @@ func (m *machine) configure(in Configure) error {
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})
+		if m.s.Live.Settings.Wanted > 0 {
+			m.s.Live.Settings.Wanted++ // the system message names the directory
+		}
 	}
 	if in.Place != nil {
 		m.place(*in.Place)

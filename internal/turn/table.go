@@ -50,7 +50,7 @@ var table = map[Phase]map[Kind]rule{
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Idle),
 		KindStoreFailed:        stay,
-		KindClose:              to(Closed),
+		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
@@ -77,7 +77,7 @@ var table = map[Phase]map[Kind]rule{
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Thinking),
 		KindStoreFailed:        to(Stranded),
-		KindClose:              to(Closed),
+		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
@@ -104,7 +104,7 @@ var table = map[Phase]map[Kind]rule{
 		KindPermissionAnswer:   to(anyActive...),
 		KindNote:               to(Acting),
 		KindStoreFailed:        to(Stranded),
-		KindClose:              to(Closed),
+		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
@@ -131,7 +131,7 @@ var table = map[Phase]map[Kind]rule{
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Stranded),
 		KindStoreFailed:        stay,
-		KindClose:              to(Closed),
+		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
@@ -158,7 +158,7 @@ var table = map[Phase]map[Kind]rule{
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Preparing),
 		KindStoreFailed:        to(Idle, Stranded),
-		KindClose:              to(Closed),
+		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Ending: {

@@ -324,7 +324,11 @@ func settings(o map[string]string) Settings {
 	_, stream := o["stream"]
 	_, reads := o["reads"]
 	_, compacts := o["compacts"]
-	return Settings{System: "SYS", TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
+	var wanted uint64
+	if _, ok := o["composes"]; ok {
+		wanted = 1
+	}
+	return Settings{System: "SYS", Wanted: wanted, TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -418,7 +422,8 @@ func (p *player) command(name string) {
 	case "suspend":
 		p.do(Suspend{})
 	case "close":
-		p.do(Close{})
+		_, ask := p.options()["ask"]
+		p.do(Close{Ask: ask})
 	case "configure":
 		p.configure(p.options())
 	case "state":

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"github.com/transom-run/transom"
+)
+
+// The methods about what there is none of here, where that is an answer: nothing
+// is scheduled, shared, or run in the background.
+var constantMethods = map[string]handler{
+	"session.schedule.list":                 settled(noSchedules),
+	"session.schedule.stop":                 settled(nothingStopped),
+	"session.schedule.hasSelfPaced":         settled(noSelfPaced),
+	"session.visibility.get":                settled(notShared),
+	"session.visibility.set":                settled(notShared),
+	"session.telemetry.getEngagementId":     settled(noEngagement),
+	"session.telemetry.setFeatureOverrides": settled(nothingToDo),
+	"session.lsp.initialize":                settled(nothingToDo),
+	"session.tools.updateSubagentSettings":  settled(nothingApplied),
+
+	"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
+}
+
+func noSchedules(*transom.Session, *target) (any, error) {
+	return map[string]any{"entries": []any{}}, nil
+}
+
+// nothingStopped names no entry: none had the id.
+func nothingStopped(*transom.Session, *target) (any, error) { return struct{}{}, nil }
+
+func noSelfPaced(*transom.Session, *target) (any, error) {
+	return map[string]any{"hasSelfPaced": false}, nil
+}
+
+// notShared: there is no service that shows sessions to others.
+func notShared(*transom.Session, *target) (any, error) { return map[string]any{"synced": false}, nil }
+
+// noEngagement: nothing is measured for anybody.
+func noEngagement(*transom.Session, *target) (any, error) { return struct{}{}, nil }
+
+// nothingToDo: there is no telemetry to mark, and there are no language servers to
+// start.
+func nothingToDo(*transom.Session, *target) (any, error) { return nil, nil }
+
+// nothingApplied: there are no sub-agents that settings could be applied to.
+func nothingApplied(*transom.Session, *target) (any, error) { return struct{}{}, nil }
