@@ -77,6 +77,10 @@ type SessionConfig struct {
 	Compaction *Compaction
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
+	// Providers and Models are further ones, named provider/id, beside whatever
+	// else answers: a request goes to the provider of the model that it names.
+	Providers []NamedProvider
+	Models    []ModelConfig
 	// Custom answers the session's model calls; it goes before Provider.
 	Custom model.Provider
 	// GitHubToken is the account whose models the session uses.
@@ -139,6 +143,10 @@ type ResumeConfig struct {
 	Provider    *ProviderConfig
 	Custom      model.Provider
 	GitHubToken *string
+	// Providers and Models are as in [SessionConfig], and are never stored; where
+	// one of them is given, both take the place of what was there.
+	Providers []NamedProvider
+	Models    []ModelConfig
 	// Dir is the working directory from now on; it must exist.
 	Dir *string
 	// OnPermission, RequestPermission, OnHook, OnRequest and Answers are as in
@@ -162,16 +170,45 @@ type ResumeConfig struct {
 
 // ProviderConfig is a session's own access to a model, as hosts give it.
 type ProviderConfig struct {
-	Type          string            // "openai" where empty
-	WireAPI       string            // "completions" where empty
-	BaseURL       string            // such as http://localhost:11434/v1
-	APIKey        string            // may be empty for local servers
-	BearerToken   string            // goes before APIKey
+	Type      string // openai, azure or anthropic; "openai" where empty
+	WireAPI   string // completions or responses; "completions" where empty
+	Transport string // http, also where it is websockets; a warning says so
+	BaseURL   string // such as http://localhost:11434/v1
+	// AzureAPIVersion chooses Azure's versioned route; "" is the v1 route.
+	AzureAPIVersion string
+	APIKey          string // may be empty for local servers
+	BearerToken     string // goes before APIKey
+	// Token is asked for a bearer token before every request and goes before both;
+	// what it returns is not kept. AsksToken has the host asked instead, by the
+	// request providerToken.getToken: see [SessionConfig.Answers].
+	Token         func(ctx context.Context) (string, error)
+	AsksToken     bool
 	Headers       map[string]string // added to every request
 	ModelID       string            // the model where the session names none
 	WireModel     string            // the name sent instead of the model's
 	ContextWindow int               // tokens; 0 is the documented default
 	MaxOutput     int               // tokens; 0 is the provider's
+}
+
+// NamedProvider is one of several providers of a session. Models have names of
+// their own: ModelID and WireModel say nothing here.
+type NamedProvider struct {
+	// Name is unique, and has no slash in it.
+	Name string
+	ProviderConfig
+}
+
+// ModelConfig is a model of a [NamedProvider]. Sessions name it provider/id.
+type ModelConfig struct {
+	ID        string
+	Provider  string // the name of a provider
+	WireModel string // the name sent instead of ID
+	ModelID   string // a well-known name of the same model, for what it can do
+	Name      string // for people; "" is provider/id
+	// The window is PromptTokens, else ContextTokens, else the provider's; 0 where
+	// unknown.
+	PromptTokens, ContextTokens, MaxOutput int
+	Vision                                 bool
 }
 
 // Decision answers a permission question.

@@ -3,6 +3,7 @@ package transom
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -11,70 +12,88 @@ import (
 	"github.com/transom-run/transom/model/catalog"
 )
 
-// models is a session's access to a model. It may be replaced while the session
+// access is what a session brings to reach models with.
+type access struct {
+	own       *ProviderConfig
+	custom    model.Provider
+	token     string
+	providers []NamedProvider
+	entries   []ModelConfig
+	model     string
+}
+
+// models is a session's access to models. It may be replaced while the session
 // lives; the next request uses the new one.
 type models struct {
 	rt *Runtime
-	// sized is told the size of the window once it is known better; set before
-	// the first request.
+	id string // of the session
+	// sized is told the size of the window once it is known better, ask puts a
+	// request to a host; set before the first request.
 	sized func(tokens int)
+	ask   func(ctx context.Context, method string, params any) (json.RawMessage, error)
 
-	mu     sync.Mutex
-	own    *ProviderConfig
-	custom model.Provider
-	token  string
-	model  string
-	choice *catalog.Choice // nil where err says why, or where custom answers
-	err    error
+	mu       sync.Mutex
+	has      access
+	registry *catalog.Registry // nil: none
+	// answers, where set, answers what is not for a model of the registry.
+	answers model.Provider
+	choice  *catalog.Choice // nil where err says why, or where answers alone does
+	err     error
 }
 
 // models resolves who answers a session. It makes no connection. That there is
 // nobody is no error here: the first request fails with it.
-func (r *Runtime) models(own *ProviderConfig, custom model.Provider, token, modelID string) *models {
-	m := &models{rt: r, own: own, custom: custom, token: token, model: modelID}
+func (r *Runtime) models(id string, has access) *models {
+	m := &models{rt: r, id: id, has: has}
 	m.resolve()
 	return m
 }
 
+// resolve decides anew. mu is held, or m is not shared yet.
 func (m *models) resolve() {
-	m.choice, m.err = nil, nil
-	if m.custom == nil && m.own == nil && m.token == "" {
-		m.custom = m.rt.cfg.Provider
+	m.choice, m.err, m.registry = nil, nil, nil
+	m.answers = m.has.custom
+	if m.answers == nil && m.has.own == nil && m.has.token == "" {
+		m.answers = m.rt.cfg.Provider
 	}
-	if m.custom != nil {
-		return
-	}
-	m.choice, m.err = catalog.Resolve(m.rt.catalog(m.own, m.token, m.model))
-}
-
-// catalog is what the catalog decides by.
-func (r *Runtime) catalog(own *ProviderConfig, token, modelID string) catalog.Config {
-	c := catalog.Config{
-		Model: modelID, SessionToken: token, LauncherToken: r.cfg.GitHubToken, LauncherSource: r.cfg.GitHubTokenSource,
-		Getenv: r.cfg.Getenv, NoAutoLogin: r.cfg.NoAutoLogin, Accounts: &r.accounts,
-	}
-	if c.Model == "" {
-		c.Model = r.cfg.Model
-	}
-	if own != nil {
-		c.Provider = &catalog.Provider{
-			Type: own.Type, WireAPI: own.WireAPI, BaseURL: own.BaseURL, APIKey: own.APIKey, BearerToken: own.BearerToken,
-			Headers: own.Headers, ModelID: own.ModelID, WireModel: own.WireModel,
-			MaxPromptTokens: own.ContextWindow, MaxOutputTokens: own.MaxOutput,
+	if len(m.has.providers)+len(m.has.entries) > 0 {
+		if m.registry, m.err = catalog.NewRegistry(m.rt.client, m.named(m.has.providers), entries(m.has.entries)); m.err != nil {
+			return
 		}
 	}
-	return c
+	_, _, listed := m.registry.Find(m.has.model)
+	if m.answers != nil && !listed {
+		return
+	}
+	c := m.rt.catalog(m.has.token, m.has.model)
+	c.Registry = m.registry
+	if m.has.own != nil {
+		p := m.settings("default", m.has.own)
+		c.Provider = &p
+	}
+	m.choice, m.err = catalog.Resolve(c)
+}
+
+// catalog is what the catalog decides by, without a session's own providers.
+func (r *Runtime) catalog(token, modelID string) catalog.Config {
+	return catalog.Config{
+		Model: cmp.Or(modelID, r.cfg.Model), SessionToken: token, LauncherToken: r.cfg.GitHubToken, LauncherSource: r.cfg.GitHubTokenSource,
+		Getenv: r.cfg.Getenv, NoAutoLogin: r.cfg.NoAutoLogin, Accounts: &r.accounts, HTTPClient: r.client,
+	}
 }
 
 // replace takes what a resume brings; nil keeps what was there.
-func (m *models) replace(own *ProviderConfig, custom model.Provider, token *string) {
+func (m *models) replace(cfg ResumeConfig) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if own != nil || custom != nil {
-		m.own, m.custom = own, custom
+	if cfg.Provider != nil || cfg.Custom != nil {
+		m.has.own, m.has.custom = cfg.Provider, cfg.Custom
 	}
-	if token != nil {
-		m.token = *token
+	if cfg.GitHubToken != nil {
+		m.has.token = *cfg.GitHubToken
+	}
+	if cfg.Providers != nil || cfg.Models != nil {
+		m.has.providers, m.has.entries = cfg.Providers, cfg.Models
 	}
 	m.resolve()
 }
@@ -84,19 +103,30 @@ func (m *models) replace(own *ProviderConfig, custom model.Provider, token *stri
 // was brought is no fault.
 func (m *models) usable(ctx context.Context) error {
 	m.mu.Lock()
-	token, choice, err := m.token, m.choice, m.err
+	has, registry, choice, err := m.has, m.registry, m.choice, m.err
 	m.mu.Unlock()
 	var setup *model.Error
-	if m.own != nil && errors.As(err, &setup) {
+	brought := has.own != nil || registry == nil && len(has.providers)+len(has.entries) > 0
+	if brought && errors.As(err, &setup) {
 		if setup.Code != catalog.CodeUnsupported {
 			return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
 		}
 		return err
 	}
-	if token == "" || choice == nil || choice.Account == nil {
+	if has.token == "" || choice == nil || choice.Account == nil {
 		return nil
 	}
 	return choice.Account.Verify(ctx)
+}
+
+// warnings name settings that have no effect.
+func (m *models) warnings() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.choice == nil {
+		return nil
+	}
+	return m.choice.Warnings
 }
 
 // selected is the model that a session begins with; "" leaves the choice to the
@@ -104,44 +134,64 @@ func (m *models) usable(ctx context.Context) error {
 func (m *models) selected() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.choice != nil:
+	if m.choice != nil {
 		return m.choice.Model.ID
-	case m.model != "":
-		return m.model
 	}
-	return m.rt.cfg.Model
+	return cmp.Or(m.has.model, m.rt.cfg.Model)
 }
 
 // window is the size of the window in tokens, as far as it is known.
 func (m *models) window() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.choice != nil:
+	if m.choice != nil {
 		return m.choice.Model.ContextWindow
-	case m.rt.cfg.ContextWindow > 0:
-		return m.rt.cfg.ContextWindow
 	}
-	return catalog.DefaultContextWindow
+	return cmp.Or(m.rt.cfg.ContextWindow, catalog.DefaultContextWindow)
+}
+
+// listed describes a model of the registry.
+func (m *models) listed(id string) (model.Info, bool) {
+	for _, info := range m.registry.Models() {
+		if info.ID == id {
+			return info, true
+		}
+	}
+	return model.Info{}, false
 }
 
 // provider says who answers a request. It runs outside the session's goroutine
 // and may ask the provider which models there are.
 func (m *models) provider(ctx context.Context, req *model.Request) (model.Provider, error) {
 	m.mu.Lock()
-	custom, choice, err, sized := m.custom, m.choice, m.err, m.sized
+	answers, choice, err, sized := m.answers, m.choice, m.err, m.sized
+	listed, isListed := m.listed(req.Model)
 	m.mu.Unlock()
 	switch {
-	case custom != nil:
-		return custom, nil
+	case answers != nil && !isListed:
+		return answers, nil
 	case err != nil:
 		return nil, err
-	}
-	if choice.Account != nil {
-		if info, err := choice.Describe(ctx); err == nil && info.ContextWindow != choice.Model.ContextWindow && sized != nil {
-			sized(info.ContextWindow)
+	case choice == nil: // the registry beside a provider that answers the rest
+		c := m.rt.catalog("", req.Model)
+		m.mu.Lock()
+		c.Registry = m.registry
+		m.mu.Unlock()
+		if choice, err = catalog.Resolve(c); err != nil {
+			return nil, err
 		}
+	}
+	known := choice.Model.ContextWindow
+	switch {
+	case isListed:
+		known = listed.ContextWindow
+	case choice.Account != nil:
+		if info, err := choice.Describe(ctx); err == nil {
+			known = info.ContextWindow
+		}
+	}
+	if sized != nil && known != choice.Model.ContextWindow {
+		sized(known)
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID
@@ -156,6 +206,7 @@ type Account struct {
 	Type          string // "token", "env" or "api-key"; "" where there is none
 	Host          string // such as https://github.com
 	Login         string
+	Plan          string // the Copilot plan, such as "individual_pro"
 	Message       string // for people
 }
 
@@ -166,7 +217,7 @@ func (r *Runtime) Account(ctx context.Context) Account {
 		return Account{Authenticated: true, Type: "api-key", Message: "Using the runtime's own model provider"}
 	}
 	none := Account{Message: "Not authenticated"}
-	choice, err := catalog.Resolve(r.catalog(nil, "", ""))
+	choice, err := catalog.Resolve(r.catalog("", ""))
 	if err != nil {
 		return none
 	}
@@ -178,7 +229,7 @@ func (r *Runtime) Account(ctx context.Context) Account {
 		none.Message = "Not authenticated: " + err.Error()
 		return none
 	}
-	a := Account{Authenticated: true, Type: "env", Host: "https://github.com", Login: user.Login, Message: "Authenticated as " + user.Login}
+	a := Account{Authenticated: true, Type: "env", Host: "https://github.com", Login: user.Login, Plan: user.Plan, Message: "Authenticated as " + user.Login}
 	if r.cfg.GitHubToken != "" {
 		a.Type = "token"
 	}
@@ -192,7 +243,7 @@ func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
 	const op = "models.list"
 	l, ok := r.cfg.Provider.(model.Lister)
 	if !ok {
-		choice, err := catalog.Resolve(r.catalog(nil, "", ""))
+		choice, err := catalog.Resolve(r.catalog("", ""))
 		var setup *model.Error
 		if errors.As(err, &setup) && setup.Kind == model.Setup && setup.Code != catalog.CodeUnsupported {
 			return nil, &Error{Op: op, Kind: KindUnauthenticated, Err: err, Msg: "Not authenticated. Please authenticate first: set GITHUB_TOKEN or COPILOT_PROVIDER_BASE_URL, or give each session a provider"}
@@ -205,11 +256,16 @@ func (r *Runtime) Models(ctx context.Context) ([]model.Info, error) {
 		}
 	}
 	models, err := l.Models(ctx)
+	return r.sized(models), wrap(op, "", err)
+}
+
+// sized gives every model a window.
+func (r *Runtime) sized(models []model.Info) []model.Info {
 	models = slices.Clone(models) // it may be the provider's own
 	for i := range models {
 		if models[i].ContextWindow == 0 {
 			models[i].ContextWindow = cmp.Or(r.cfg.ContextWindow, catalog.DefaultContextWindow)
 		}
 	}
-	return models, wrap(op, "", err)
+	return models
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model/catalog"
+	"github.com/transom-run/transom/model/endpoint"
 )
 
 // Version is the version of this module.
@@ -31,6 +33,8 @@ type Runtime struct {
 	places stateFile[located]
 
 	accounts catalog.Accounts
+	client   *http.Client // makes the requests of all providers
+	outbound outbound
 
 	mu       sync.Mutex
 	sessions map[string]*slot
@@ -85,6 +89,7 @@ func Open(cfg Config) (*Runtime, error) {
 		cfg.Dir = dir
 	}
 	r := &Runtime{cfg: cfg, store: cfg.Store, sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
+	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SharedClient().CheckRedirect}
 	for _, name := range []string{"COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_CONNECTION_TOKEN"} {
 		r.keys.add(cfg.Getenv(name))
 	}
@@ -136,8 +141,9 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	r.keys.provider(cfg.Provider)
+	r.keys.named(cfg.Providers)
 	r.keys.add(cfg.GitHubToken)
-	models := r.models(cfg.Provider, cfg.Custom, cfg.GitHubToken, cfg.Model)
+	models := r.models(cfg.ID, access{cfg.Provider, cfg.Custom, cfg.GitHubToken, cfg.Providers, cfg.Models, cfg.Model})
 	if err := models.usable(ctx); err != nil {
 		return nil, wrap(op, cfg.ID, err)
 	}
@@ -188,6 +194,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	h.warnProvider()
 	return h, nil
 }
 
@@ -248,7 +255,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 	if cfg.Model != nil {
 		model = *cfg.Model
 	}
-	models := r.models(cfg.Provider, cfg.Custom, token, model)
+	models := r.models(id, access{cfg.Provider, cfg.Custom, token, cfg.Providers, cfg.Models, model})
 	sess := r.load(id, log, hold, state, models)
 	h.others = others
 	if err := h.resume(ctx, sess, cfg, h.events.sub); err != nil {
@@ -335,6 +342,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}
+	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,

@@ -11,8 +11,12 @@ import (
 type secrets struct {
 	mu       sync.RWMutex
 	values   []string
+	lent     []string // tokens of one request each, the oldest first
 	replacer *strings.Replacer
 }
+
+// maxLent is how many tokens of one request each are remembered.
+const maxLent = 32
 
 // minSecret is the length below which a value is too common a word to be taken
 // out of texts.
@@ -30,13 +34,33 @@ func (s *secrets) add(values ...string) {
 			changed = true
 		}
 	}
-	if !changed {
+	if changed {
+		s.rebuild()
+	}
+}
+
+// lend remembers a token that a host gave for one request. Only the newest are
+// kept: a host may give a new one every time.
+func (s *secrets) lend(token string) {
+	token = strings.TrimSpace(token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(token) < minSecret || slices.Contains(s.lent, token) || slices.Contains(s.values, token) {
 		return
 	}
+	if s.lent = append(s.lent, token); len(s.lent) > maxLent {
+		s.lent = slices.Delete(s.lent, 0, 1)
+	}
+	s.rebuild()
+}
+
+// rebuild makes the replacer. mu is held.
+func (s *secrets) rebuild() {
+	all := slices.Concat(s.values, s.lent)
 	// Longest first: a secret that contains another goes as a whole.
-	slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(s.values))
-	for _, v := range s.values {
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	pairs := make([]string, 0, 2*len(all))
+	for _, v := range all {
 		pairs = append(pairs, v, "******")
 	}
 	s.replacer = strings.NewReplacer(pairs...)
@@ -62,7 +86,7 @@ func (s *secrets) provider(p *ProviderConfig) {
 func (s *secrets) list() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Clone(s.values)
+	return slices.Concat(s.values, s.lent)
 }
 
 // redact takes the secrets out of a text.

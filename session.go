@@ -131,8 +131,8 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if err := h.rt.access(ctx, cfg); err != nil {
 		return err
 	}
-	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil {
-		s.models.replace(cfg.Provider, cfg.Custom, cfg.GitHubToken)
+	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil || cfg.Providers != nil || cfg.Models != nil {
+		s.models.replace(cfg)
 	}
 	dir := s.View().Dir
 	if in.Dir != nil {
@@ -146,20 +146,6 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	return err
-}
-
-// access checks what a resume brings for reaching a model, if anything.
-func (r *Runtime) access(ctx context.Context, cfg ResumeConfig) error {
-	r.keys.provider(cfg.Provider)
-	token := ""
-	if cfg.GitHubToken != nil {
-		token = *cfg.GitHubToken
-		r.keys.add(token)
-	}
-	if cfg.Provider == nil && token == "" {
-		return nil
-	}
-	return r.models(cfg.Provider, cfg.Custom, token, "").usable(ctx)
 }
 
 // resumed computes the settings of a session after a resume.

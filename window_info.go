@@ -1,7 +1,6 @@
 package transom
 
 import (
-	"context"
 	"time"
 
 	"github.com/transom-run/transom/event"
@@ -96,28 +95,4 @@ func tools(v *turn.State) []WindowTool {
 		})
 	}
 	return out
-}
-
-// Models lists what this session can use.
-func (h *Session) Models(ctx context.Context) ([]model.Info, error) {
-	const op = "session.model.list"
-	m := h.sess.models
-	m.mu.Lock()
-	custom, choice, err := m.custom, m.choice, m.err
-	m.mu.Unlock()
-	var p model.Provider
-	switch {
-	case custom != nil:
-		p = custom
-	case err != nil:
-		return nil, wrap(op, h.id, err)
-	default:
-		p = choice.Provider
-	}
-	l, ok := p.(model.Lister)
-	if !ok {
-		return nil, nil
-	}
-	list, err := l.Models(ctx)
-	return list, wrap(op, h.id, err)
 }

@@ -32,6 +32,8 @@ type conn struct {
 	far    map[string]*farSession // sessions of peers, by id
 	ended  bool                   // attachments are dropped; none is added any more
 	serial int                    // of handles of event interests
+	// inference is there where the client makes the requests to models.
+	inference *inference
 
 	pumps sync.WaitGroup
 }
@@ -106,7 +108,9 @@ func (c *conn) drop() {
 			l.att = nil
 		}
 	}
+	in := c.inference
 	c.mu.Unlock()
+	in.end()
 	for _, a := range lost {
 		a.sess.Drop()
 	}

@@ -25,7 +25,8 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - filed: like read, and each begins when the one before it has ended
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
-var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods, eventLogMethods, constantMethods)
+var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
+	providerMethods, inferenceMethods, eventLogMethods, constantMethods)
 
 func families(all ...map[string]handler) map[string]handler {
 	out := map[string]handler{}

@@ -16,6 +16,7 @@ func (p *sessionParams) answers() []string {
 	}{
 		{p.RequestUserInput, "userInput.request"},
 		{p.RequestExitPlanMode, "exitPlanMode.request"},
+		{p.asksToken(), transom.TokenRequest},
 		{p.transforms(), "systemMessage.transform"},
 	} {
 		if a.given {
@@ -39,12 +40,10 @@ func (p *sessionParams) transforms() bool {
 	return false
 }
 
-// requests makes the handler that puts requests of the protocol to a client; nil
-// where it answers none.
-func (c *conn) requests(p *sessionParams) transom.RequestHandler {
-	if len(p.answers()) == 0 {
-		return nil
-	}
+// requests makes the handler that puts requests of the protocol to a client. It is
+// there even where the client answers none yet: a provider that it adds later may
+// be one that asks it for tokens.
+func (c *conn) requests() transom.RequestHandler {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		return c.rpc.Call(ctx, method, params)
 	}

@@ -74,10 +74,8 @@ var sessionFields = []fieldRule{
 	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "modelCapabilities"},
-	{name: "models"},
 	{name: "openCanvases"},
 	{name: "pluginDirectories"},
-	{name: "providers"},
 	{name: "reasoningSummary"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
@@ -116,8 +114,10 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
 	{name: "modelCapabilitiesOverrides"},
+	{name: "models"},
 	{name: "organizationCustomInstructions"},
 	{name: "provider"},
+	{name: "providers"},
 	{name: "runningInInteractiveMode", any: true},
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
@@ -168,17 +168,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = unservedFields(given, sessionFields)
-	if w := p.Provider; w != nil {
-		if w.Transport != "" && w.Transport != "http" {
-			p.unserved = append(p.unserved, "provider.transport")
-		}
-		if present(w.Azure) {
-			p.unserved = append(p.unserved, "provider.azure")
-		}
-		if w.HasBearerTokenProvider {
-			p.unserved = append(p.unserved, "provider.hasBearerTokenProvider")
-		}
-	}
 	return nil
 }
 
@@ -194,9 +183,10 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
 		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
-		Provider: p.provider(), GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
+		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		InstructionDirectories: p.Directories, OrganizationInstructions: value(p.Organization), SkipCustomInstructions: value(p.Skip),
-		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
@@ -211,10 +201,11 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	return transom.ResumeConfig{
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
-		Provider: p.provider(), GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
+		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
+		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		InstructionDirectories: p.Directories, OrganizationInstructions: p.Organization, SkipCustomInstructions: p.Skip,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
-		OnHook: c.hooks(p), OnRequest: c.requests(p), Answers: p.answers(),
+		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 }
@@ -267,13 +258,9 @@ func (p *sessionParams) system() *transom.SystemMessage {
 }
 
 func (p *sessionParams) provider() *transom.ProviderConfig {
-	w := p.Provider
-	if w == nil {
+	if p.Provider == nil {
 		return nil
 	}
-	return &transom.ProviderConfig{
-		Type: w.Type, WireAPI: w.WireAPI, BaseURL: w.BaseURL, APIKey: w.APIKey, BearerToken: w.BearerToken,
-		Headers: w.Headers, ModelID: w.ModelID, WireModel: w.WireModel,
-		ContextWindow: w.MaxPromptTokens, MaxOutput: w.MaxOutputTokens,
-	}
+	cfg := p.Provider.config()
+	return &cfg
 }

@@ -139,6 +139,8 @@ type sessionParams struct {
 	ExcludedTools      *[]string     `json:"excludedTools"`
 	SystemMessage      *wireSystem   `json:"systemMessage"`
 	Provider           *wireProvider `json:"provider"`
+	Providers          []wireNamed   `json:"providers"`
+	Models             []wireModel   `json:"models"`
 	GitHubToken        *string       `json:"gitHubToken"`
 	WorkingDirectory   *string       `json:"workingDirectory"`
 	RequestPermission  bool          `json:"requestPermission"`
@@ -197,11 +199,15 @@ type wireProvider struct {
 	BaseURL                string            `json:"baseUrl"`
 	APIKey                 string            `json:"apiKey"`
 	BearerToken            string            `json:"bearerToken"`
-	Azure                  json.RawMessage   `json:"azure"`
+	Azure                  wireAzure         `json:"azure"`
 	Headers                map[string]string `json:"headers"`
 	ModelID                string            `json:"modelId"`
 	WireModel              string            `json:"wireModel"`
 	MaxPromptTokens        int               `json:"maxPromptTokens"`
 	MaxOutputTokens        int               `json:"maxOutputTokens"`
 	HasBearerTokenProvider bool              `json:"hasBearerTokenProvider"`
+}
+
+type wireAzure struct {
+	APIVersion string `json:"apiVersion"`
 }

@@ -22,7 +22,6 @@ const (
 	reasonFactory      = "factories are not served"
 	reasonHistory      = "truncation, rewind and hand-off are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
-	reasonInference    = "model calls answered by the client are not served yet; give a provider with session.create"
 	reasonInstructions = "instruction files are not read; use systemMessage"
 	reasonInterrupt    = "use session.abort"
 	reasonManaged      = "managed settings and content exclusion are not served"
@@ -32,7 +31,6 @@ const (
 	reasonModels       = "there is no built-in catalog; use models.list"
 	reasonPlan         = "plans are not served yet"
 	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
-	reasonProvider     = "providers are given with session.create and session.resume"
 	reasonQueue        = "the queue cannot be changed yet; session.send adds to it and session.abort leaves it in place"
 	reasonRemote       = "there is no hosted service that could show sessions"
 	reasonSandbox      = "sandboxes are not served yet"
@@ -71,9 +69,6 @@ var refusals = []refusal{
 	{"hooks.discover", reasonHooks},
 	{"instructions.discover", reasonInstructions},
 	{"instructions.getDiscoveryPaths", reasonInstructions},
-	{"llmInference.httpResponseChunk", reasonInference},
-	{"llmInference.httpResponseStart", reasonInference},
-	{"llmInference.setProvider", reasonInference},
 	{"managedSettings.clearCache", reasonManaged},
 	{"managedSettings.read", reasonManaged},
 	{"mcp.config.add", reasonMCP},
@@ -144,7 +139,6 @@ var refusals = []refusal{
 	{"session.fleet.start", reasonAgents},
 	{"session.gitHubAuth.getAllAuthAvailable", reasonAccount},
 	{"session.gitHubAuth.getCurrentAuthInfo", reasonAccount},
-	{"session.gitHubAuth.getStatus", reasonAccount},
 	{"session.gitHubAuth.lastAuthErrors", reasonAccount},
 	{"session.gitHubAuth.login", reasonAccount},
 	{"session.gitHubAuth.logout", reasonAccount},
@@ -202,8 +196,6 @@ var refusals = []refusal{
 	{"session.plan.readSqlTodosWithDependencies", reasonPlan},
 	{"session.plugins.list", reasonPlugins},
 	{"session.plugins.reload", reasonPlugins},
-	{"session.provider.add", reasonProvider},
-	{"session.provider.getEndpoint", reasonProvider},
 	{"session.queue.beginDeferredIdleDrain", reasonQueue},
 	{"session.queue.consumeSystemNotifications", reasonQueue},
 	{"session.queue.deferSessionIdle", reasonQueue},

@@ -85,6 +85,9 @@ type Choice struct {
 	// Account is the account of a GitHub token, where that would answer requests
 	// without a registry; nil otherwise.
 	Account *github.Account
+	// Settings are those of a provider of the host's own that answers requests
+	// without a registry; nil for an account.
+	Settings *Provider
 	// Warnings name settings that are known and have no effect, for people.
 	Warnings []string
 }

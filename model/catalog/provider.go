@@ -141,7 +141,7 @@ func own(cfg *Config, p *Provider, source Source) (*Choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Choice{Source: source, Warnings: warnings}
+	c := &Choice{Source: source, Settings: p, Warnings: warnings}
 	c.Model = model.Info{ID: first(cfg.Model, p.ModelID, cfg.Getenv("COPILOT_MODEL"), p.WireModel),
 		ContextWindow: p.MaxPromptTokens, MaxOutput: p.MaxOutputTokens}
 	c.Model.Name = c.Model.ID

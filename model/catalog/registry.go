@@ -183,7 +183,7 @@ func (r *Registry) over(base *Choice, err error, id string) (*Choice, error) {
 	c := &Choice{Warnings: r.warnings}
 	route := &router{registry: r}
 	if err == nil {
-		c.Source, c.Model, c.Account = base.Source, base.Model, base.Account
+		c.Source, c.Model, c.Account, c.Settings = base.Source, base.Model, base.Account, base.Settings
 		c.Warnings = append(slices.Clone(base.Warnings), r.warnings...)
 		route.base = base.Provider
 	}

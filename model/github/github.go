@@ -205,8 +205,7 @@ func (a *Account) wires(ctx context.Context) (*wires, error) {
 			return nil, err
 		}
 		if base = user.API; base == "" {
-			return nil, &model.Error{Kind: model.Setup, Endpoint: a.userURL(), Msg: fmt.Sprintf(
-				"GitHub names no model API for the user %s. Check the account's Copilot plan, or set COPILOT_API_URL.", user.Login)}
+			return nil, a.noAPI(user)
 		}
 	}
 	a.mu.Lock()
@@ -218,7 +217,7 @@ func (a *Account) wires(ctx context.Context) (*wires, error) {
 		BaseURL:     base,
 		BearerToken: a.cfg.Token,
 		Credentials: a.cfg.Source,
-		Headers:     map[string]string{"Copilot-Integration-Id": a.cfg.IntegrationID},
+		Headers:     a.headers(),
 		Decorate:    decorate,
 		HTTPClient:  a.cfg.HTTPClient,
 	}
@@ -245,6 +244,52 @@ func decorate(h http.Header, req *model.Request) {
 	if req.InteractionID != "" {
 		h.Set("X-Interaction-Id", req.InteractionID)
 	}
+}
+
+// apiVersion is the version of the model API that is spoken.
+const apiVersion = "2025-05-01"
+
+// headers are those of every request to the model API.
+func (a *Account) headers() map[string]string {
+	return map[string]string{
+		"Copilot-Integration-Id": a.cfg.IntegrationID, "X-Github-Api-Version": apiVersion, "User-Agent": "transom (Copilot SDK runtime)",
+	}
+}
+
+// Endpoint is how the model API is asked.
+type Endpoint struct {
+	BaseURL string
+	Token   string
+	WireAPI string // completions or responses
+	Headers map[string]string
+}
+
+// Endpoint tells how a model of the account is asked, for others who want to;
+// "" is the default model.
+func (a *Account) Endpoint(ctx context.Context, modelID string) (Endpoint, error) {
+	base := a.cfg.APIURL
+	if base == "" {
+		user, err := a.User(ctx)
+		if err != nil {
+			return Endpoint{}, err
+		}
+		if base = user.API; base == "" {
+			return Endpoint{}, a.noAPI(user)
+		}
+	}
+	e := Endpoint{BaseURL: base, Token: a.cfg.Token, WireAPI: "completions", Headers: map[string]string{
+		"Authorization": "Bearer " + a.cfg.Token, "Copilot-Integration-Id": a.cfg.IntegrationID,
+		"X-GitHub-Api-Version": apiVersion, "User-Agent": a.headers()["User-Agent"],
+	}}
+	if a.needsResponses(modelID) {
+		e.WireAPI = "responses"
+	}
+	return e, nil
+}
+
+func (a *Account) noAPI(user *User) *model.Error {
+	return &model.Error{Kind: model.Setup, Endpoint: a.userURL(), Msg: fmt.Sprintf(
+		"GitHub names no model API for the user %s. Check the account's Copilot plan, or set COPILOT_API_URL.", user.Login)}
 }
 
 func (a *Account) userURL() string { return a.cfg.GitHubURL + "/copilot_internal/user" }
