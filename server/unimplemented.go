@@ -29,7 +29,6 @@ const (
 	reasonMetadata     = "this metadata is not served yet; session.getMetadata and session.usage_info events are"
 	reasonModel        = "use session.model.switchTo and models.list"
 	reasonModels       = "there is no built-in catalog; use models.list"
-	reasonPlan         = "plans are not served yet"
 	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
 	reasonQueue        = "the queue cannot be changed yet; session.send adds to it and session.abort leaves it in place"
 	reasonRemote       = "there is no hosted service that could show sessions"
@@ -192,8 +191,6 @@ var refusals = []refusal{
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},
-	{"session.plan.readSqlTodos", reasonPlan},
-	{"session.plan.readSqlTodosWithDependencies", reasonPlan},
 	{"session.plugins.list", reasonPlugins},
 	{"session.plugins.reload", reasonPlugins},
 	{"session.queue.beginDeferredIdleDrain", reasonQueue},
