@@ -116,6 +116,9 @@ func runeWeight(r rune) int {
 // message needs only that one.
 func EstimateMessage(m *Message) int {
 	n := tokensPerMessage + EstimateText(m.Text) + tokensPerImage*len(m.Images)
+	for i := range m.Images {
+		n += EstimateText(m.Images[i].Name)
+	}
 	for i := range m.Calls {
 		n += tokensPerCall + EstimateText(m.Calls[i].Name) + EstimateText(m.Calls[i].Arguments)
 	}

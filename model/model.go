@@ -70,6 +70,7 @@ type Message struct {
 
 // Image is a picture in a message.
 type Image struct {
+	Name     string // text that stands before it, such as its path; "" is none
 	MIMEType string
 	Data     string // base64
 }

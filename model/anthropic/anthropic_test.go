@@ -43,12 +43,12 @@ var conversation = &model.Request{
 	Model: "claude-sonnet-4-5", ReasoningEffort: "low", Citations: true,
 	Messages: []model.Message{
 		{Role: model.System, Text: "S"}, {Role: model.Developer, Text: "D"},
-		{Role: model.User, Text: "a\"\n\xff", Images: []model.Image{{MIMEType: "image/png", Data: "QUJD"}},
+		{Role: model.User, Text: "a\"\n\xff", Images: []model.Image{{Name: "p.png", MIMEType: "image/png", Data: "QUJD"}},
 			Documents: []model.Document{{Title: "p.pdf", MIMEType: "application/pdf", Data: "UERG"}}},
 		{Role: model.Assistant, Text: "Look.", Reasoning: "hm", EncryptedContent: `[{"type":"reasoning"}]`,
 			ReasoningOpaque: `[{"type":"thinking","thinking":"hm","signature":"S1"},"text",0,{"type":"redacted_thinking","data":"D2"},1]`,
 			Calls:           []model.Call{{ID: "1", Name: "t", Arguments: `{"x":1}`}, {ID: "b.2", Name: "u"}}},
-		{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{MIMEType: "image/png", Data: "QUJE"}}},
+		{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{Name: "at /q", MIMEType: "image/png", Data: "QUJE"}}},
 		{Role: model.ToolRole, CallID: "b.2"},
 		{Role: model.User, Text: "go"}, {Role: model.User, Text: " "}, {Role: model.User, Text: "on"},
 	},
@@ -60,10 +60,10 @@ func TestRequest(t *testing.T) {
 		`"system":[{"type":"text","text":"S\n\nD","cache_control":{"type":"ephemeral"}}],` +
 		`"tools":[{"name":"z","description":"d","input_schema":{"type":"object"}},{"name":"a","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],` +
 		`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"UERG"},"title":"p.pdf","citations":{"enabled":true}},` +
-		`{"type":"text","text":"a\"\n` + "\uFFFD" + `"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"},"cache_control":{"type":"ephemeral"}}]},` +
+		`{"type":"text","text":"a\"\n` + "\uFFFD" + `"},{"type":"text","text":"p.png"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"},"cache_control":{"type":"ephemeral"}}]},` +
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S1"},{"type":"text","text":"Look."},{"type":"tool_use","id":"1","name":"t","input":{"x":1}},` +
 		`{"type":"redacted_thinking","data":"D2"},{"type":"tool_use","id":"b_2_ff76de191293a219","name":"u","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJE"}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"text","text":"at /q"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJE"}}]},` +
 		`{"type":"tool_result","tool_use_id":"b_2_ff76de191293a219"},{"type":"text","text":"go"},{"type":"text","text":"on","cache_control":{"type":"ephemeral"}}]}],"stream":true}`
 	req := *conversation
 	req.Stream = true
@@ -75,7 +75,7 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(back.Messages) != 7 || back.Messages[0].Text != "S\n\nD" || len(back.Messages[2].Calls) != 2 || back.Messages[1].Documents[0].Title != "p.pdf" || len(back.Messages[3].Images) != 1 {
+	if len(back.Messages) != 8 || back.Messages[0].Text != "S\n\nD" || len(back.Messages[3].Calls) != 2 || back.Messages[1].Documents[0].Title != "p.pdf" || back.Messages[2].Text != "p.png" || len(back.Messages[2].Images) != 1 || len(back.Messages[4].Images) != 1 {
 		t.Errorf("read back as %+v", back)
 	}
 }

@@ -187,6 +187,9 @@ func (w *writer) user(m *model.Message, mark bool) {
 		w.text("user", m.Text, mark && len(m.Images) == 0)
 	}
 	for i := range m.Images {
+		if !blank(m.Images[i].Name) {
+			w.text("user", m.Images[i].Name, false)
+		}
 		w.block("user")
 		w.image(&m.Images[i], mark && i == len(m.Images)-1)
 	}
@@ -239,6 +242,11 @@ func (w *writer) result(m *model.Message, mark bool) {
 		for i := range m.Images {
 			if i > 0 {
 				w.b = append(w.b, ',')
+			}
+			if name := m.Images[i].Name; !blank(name) {
+				w.b = append(w.b, `{"type":"text","text":`...)
+				w.b = wire.AppendString(w.b, name)
+				w.b = append(w.b, `},`...)
 			}
 			w.image(&m.Images[i], false)
 		}

@@ -155,8 +155,17 @@ func TestNormalizerText(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	got := z.Messages(FromRequest([]model.Message{{Role: model.User, Text: "see", Images: []model.Image{{}, {}}}}))
-	if diff := cmp.Diff([]Message{{Role: model.User, Content: "see\n[image]\n[image]"}}, got); diff != "" {
+	got := z.Messages(FromRequest([]model.Message{
+		{Role: model.User, Text: "see", Images: []model.Image{{}, {Name: "b.png"}}},
+		{Role: model.Assistant, Calls: []model.Call{{ID: "1", Name: "t"}, {ID: "2", Name: "t"}}},
+		{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{Name: "at /q"}}}, {Role: model.ToolRole, CallID: "2", Text: "s"},
+	}))
+	if diff := cmp.Diff([]Message{
+		{Role: model.User, Content: "see\n[image]\nb.png\n[image]"},
+		{Role: model.Assistant, ToolCalls: []model.Call{{ID: "toolcall_0", Name: "t", Arguments: "{}"}, {ID: "toolcall_1", Name: "t", Arguments: "{}"}}},
+		{Role: model.ToolRole, ToolCallID: "toolcall_0", Content: "r"}, {Role: model.ToolRole, ToolCallID: "toolcall_1", Content: "s"},
+		{Role: model.User, Content: "at /q\n[image]"},
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -26,21 +26,45 @@ type Normalizer struct {
 }
 
 // FromRequest returns the messages of a request in the form of a file. An image
-// is a line [image] after the text.
+// is a line [image] after the text, and after its name where it has one; those of
+// tool results are a user message behind the results of their batch, as chat
+// completions have them.
 func FromRequest(msgs []model.Message) []Message {
-	out := make([]Message, len(msgs))
+	out := make([]Message, 0, len(msgs))
+	var pictures []model.Image
+	flush := func() {
+		if len(pictures) > 0 {
+			out = append(out, Message{Role: model.User, Content: withImages("", pictures)})
+			pictures = nil
+		}
+	}
 	for i := range msgs {
 		m := &msgs[i]
 		text := m.Text
-		for range m.Images {
-			if text != "" {
-				text += "\n"
-			}
-			text += "[image]"
+		if m.Role == model.ToolRole {
+			pictures = append(pictures, m.Images...)
+		} else {
+			flush()
+			text = withImages(text, m.Images)
 		}
-		out[i] = Message{Role: m.Role, Content: text, Reasoning: m.Reasoning, ToolCalls: m.Calls, ToolCallID: m.CallID}
+		out = append(out, Message{Role: m.Role, Content: text, Reasoning: m.Reasoning, ToolCalls: m.Calls, ToolCallID: m.CallID})
 	}
+	flush()
 	return out
+}
+
+func withImages(text string, images []model.Image) string {
+	var lines []string
+	if text != "" {
+		lines = append(lines, text)
+	}
+	for i := range images {
+		if images[i].Name != "" {
+			lines = append(lines, images[i].Name)
+		}
+		lines = append(lines, "[image]")
+	}
+	return strings.Join(lines, "\n")
 }
 
 var (

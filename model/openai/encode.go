@@ -188,6 +188,11 @@ func appendImages(b []byte, images []model.Image) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
+		if images[i].Name != "" {
+			b = append(b, `{"type":"text","text":`...)
+			b = wire.AppendString(b, images[i].Name)
+			b = append(b, `},`...)
+		}
 		b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
 		b = wire.AppendEscaped(b, images[i].MIMEType)
 		b = append(b, `;base64,`...)

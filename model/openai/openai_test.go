@@ -225,9 +225,9 @@ func TestRequestOnTheWire(t *testing.T) {
 		Model: "demo", ReasoningEffort: "low", Headers: map[string]string{"X-Once": "o"},
 		Messages: []model.Message{
 			{Role: model.System, Text: "S"}, {Role: model.Developer, Text: "D"},
-			{Role: model.User, Text: "a\"\n\x01\xff", Images: []model.Image{{MIMEType: "image/png", Data: "QUJD"}}},
+			{Role: model.User, Text: "a\"\n\x01\xff", Images: []model.Image{{Name: "p.png", MIMEType: "image/png", Data: "QUJD"}}},
 			{Role: model.Assistant, Calls: []model.Call{{ID: "1", Name: "t", Arguments: `{"x":1}`}, {ID: "2", Name: "u"}}},
-			{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{MIMEType: "image/png", Data: "QUJE"}}},
+			{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{Name: "at /q", MIMEType: "image/png", Data: "QUJE"}}},
 			{Role: model.ToolRole, CallID: "2", Text: ""},
 			{Role: model.Assistant, Text: "", Reasoning: "secret thoughts"},
 		},
@@ -241,10 +241,10 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	want := `{"model":"on-the-wire","messages":[` +
 		`{"role":"system","content":"S\n\nD"},` +
-		`{"role":"user","content":[{"type":"text","text":"a\"\n\u0001` + "\uFFFD" + `"},{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}]},` +
+		`{"role":"user","content":[{"type":"text","text":"a\"\n\u0001` + "\uFFFD" + `"},{"type":"text","text":"p.png"},{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}]},` +
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"t","arguments":"{\"x\":1}"}},{"id":"2","type":"function","function":{"name":"u","arguments":"{}"}}]},` +
 		`{"role":"tool","tool_call_id":"1","content":"r"},{"role":"tool","tool_call_id":"2","content":""},` +
-		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJE"}}]},` +
+		`{"role":"user","content":[{"type":"text","text":"at /q"},{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJE"}}]},` +
 		`{"role":"assistant","content":""}],` +
 		`"tools":[{"type":"function","function":{"name":"z","description":"d","parameters":{"type":"object","$schema":"x"}}},{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{}}}}],` +
 		`"reasoning_effort":"low"}`

@@ -149,6 +149,11 @@ func appendUser(b []byte, m *model.Message) []byte {
 		b = append(b, '}')
 	}
 	for i := range m.Images {
+		if name := m.Images[i].Name; name != "" {
+			b = append(comma(b, start), `{"type":"input_text","text":`...)
+			b = wire.AppendString(b, name)
+			b = append(b, '}')
+		}
 		b = append(comma(b, start), `{"type":"input_image","image_url":"data:`...)
 		b = wire.AppendEscaped(b, m.Images[i].MIMEType)
 		b = append(b, `;base64,`...)

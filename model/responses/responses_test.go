@@ -43,12 +43,12 @@ var conversation = &model.Request{
 	Model: "gpt-5", ReasoningEffort: "low", ReasoningSummary: "auto",
 	Messages: []model.Message{
 		{Role: model.System, Text: "S"}, {Role: model.Developer, Text: "D"},
-		{Role: model.User, Text: "a\"\n\xff", Images: []model.Image{{MIMEType: "image/png", Data: "QUJD"}},
+		{Role: model.User, Text: "a\"\n\xff", Images: []model.Image{{Name: "p.png", MIMEType: "image/png", Data: "QUJD"}},
 			Documents: []model.Document{{Title: "p.pdf", MIMEType: "application/pdf", Data: "UERG"}}},
 		{Role: model.Assistant, Text: "Look.", Reasoning: "hm", ReasoningOpaque: `[{"type":"thinking"}]`,
 			EncryptedContent: `[{"type":"reasoning","summary":[],"encrypted_content":"E1"},"text",0,{"type":"reasoning","summary":[],"encrypted_content":"E2"},1]`,
 			Calls:            []model.Call{{ID: "1", Name: "t", Arguments: `{"x":1}`}, {ID: "2", Name: "u"}}},
-		{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{MIMEType: "image/png", Data: "QUJE"}}},
+		{Role: model.ToolRole, CallID: "1", Text: "r", Images: []model.Image{{Name: "at /q", MIMEType: "image/png", Data: "QUJE"}}},
 		{Role: model.ToolRole, CallID: "2"},
 		{Role: model.User, Text: "go"}, {Role: model.User, Text: "on"},
 	},
@@ -57,7 +57,7 @@ var conversation = &model.Request{
 
 func TestRequest(t *testing.T) {
 	want := `{"model":"wire","instructions":"S\n\nD","input":[` +
-		`{"type":"message","role":"user","content":[{"type":"input_file","filename":"p.pdf","file_data":"data:application/pdf;base64,UERG"},{"type":"input_text","text":"a\"\n` + "\uFFFD" + `"},{"type":"input_image","image_url":"data:image/png;base64,QUJD","detail":"auto"}]},` +
+		`{"type":"message","role":"user","content":[{"type":"input_file","filename":"p.pdf","file_data":"data:application/pdf;base64,UERG"},{"type":"input_text","text":"a\"\n` + "\uFFFD" + `"},{"type":"input_text","text":"p.png"},{"type":"input_image","image_url":"data:image/png;base64,QUJD","detail":"auto"}]},` +
 		`{"type":"reasoning","summary":[],"encrypted_content":"E1"},` +
 		`{"type":"message","role":"assistant","content":"Look."},` +
 		`{"type":"function_call","call_id":"1","name":"t","arguments":"{\"x\":1}"},` +
@@ -65,7 +65,7 @@ func TestRequest(t *testing.T) {
 		`{"type":"function_call","call_id":"2","name":"u","arguments":"{}"},` +
 		`{"type":"function_call_output","call_id":"1","output":"r"},` +
 		`{"type":"function_call_output","call_id":"2","output":""},` +
-		`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,QUJE","detail":"auto"}]},` +
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"at /q"},{"type":"input_image","image_url":"data:image/png;base64,QUJE","detail":"auto"}]},` +
 		`{"type":"message","role":"user","content":"go"},{"type":"message","role":"user","content":"on"}],` +
 		`"tools":[{"type":"function","name":"z","description":"d","parameters":{"type":"object"},"strict":false},{"type":"function","name":"a","parameters":{"type":"object","properties":{}},"strict":false}],` +
 		`"reasoning":{"effort":"low","summary":"auto"},"include":["reasoning.encrypted_content"],"max_output_tokens":99,"store":false}`

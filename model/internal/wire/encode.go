@@ -93,7 +93,7 @@ func RequestSize(req *model.Request) int {
 			n += 112 + len(c.Arguments) + len(c.Arguments)/4
 		}
 		for _, im := range m.Images {
-			n += 96 + len(im.Data)
+			n += 144 + len(im.Name) + len(im.Data)
 		}
 	}
 	for i := range req.Tools {
