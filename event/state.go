@@ -195,3 +195,12 @@ func (TodosChanged) ephemeralEvent()         {}
 func (ExitPlanRequested) ephemeralEvent()    {}
 func (ExitPlanCompleted) ephemeralEvent()    {}
 func (EphemeralQuery) ephemeralEvent()       {}
+
+// TypeSaved is the type of [Saved].
+const TypeSaved = "transom.saved"
+
+// Saved is written where a host wants a session kept that nothing was said in yet.
+type Saved struct{}
+
+// EventType returns "transom.saved".
+func (Saved) EventType() string { return TypeSaved }
