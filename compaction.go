@@ -70,3 +70,19 @@ func (h History) Compact(ctx context.Context, instructions string) (event.Compac
 	}
 	return event.CompactionComplete{}, &Error{Op: op, Kind: KindClosing, SessionID: h.s.id, Msg: "the session ended before the summary was made"}
 }
+
+// Summary asks the model for a summary of the conversation, in markdown, for
+// somebody who goes on elsewhere; "" where there are no messages. Neither the
+// request nor the answer becomes part of the conversation or of the log.
+func (h History) Summary(ctx context.Context) (string, error) {
+	if h.s.Info().Messages == 0 {
+		return "", nil
+	}
+	text, err := h.s.query(ctx, handOff, func(string) {})
+	return text, wrap("session.history.summarizeForHandoff", h.s.id, err)
+}
+
+// handOff asks for a summary that leaves the conversation.
+const handOff = "Somebody else goes on with this work, who has not seen the conversation. Write a summary for them, in markdown: " +
+	"what the user wants, what was done and decided, what was found out that would be costly to find again, and what is to be done next. " +
+	"Write nothing but the summary, and call no tool."

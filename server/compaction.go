@@ -10,6 +10,7 @@ var compactionMethods = map[string]handler{
 	"session.history.compact":                    read(compact),
 	"session.history.cancelBackgroundCompaction": posted(cancelCompaction("cancelled")),
 	"session.history.abortManualCompaction":      posted(cancelCompaction("aborted")),
+	"session.history.summarizeForHandoff":        read(summarize),
 }
 
 // wireInfinite is how hosts say when a window is summarised.
@@ -60,4 +61,12 @@ func cancelCompaction(field string) func(*call, *cancelCompactionParams) {
 	return func(q *call, _ *cancelCompactionParams) {
 		q.sess.Post(transom.CancelCompaction{}, q.answer(func(v any) any { return map[string]any{field: v} }))
 	}
+}
+
+func summarize(ctx context.Context, s *transom.Session, _ *target) (any, error) {
+	text, err := s.History().Summary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"summary": text}, nil
 }

@@ -18,7 +18,7 @@ const (
 	reasonDebug        = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
 	reasonExtensions   = "extensions are not served"
 	reasonFactory      = "factories are not served"
-	reasonHistory      = "truncation, rewind and hand-off are not served yet; clearContext and compact are"
+	reasonHistory      = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
 	reasonInstructions = "instruction files are not read; use systemMessage"
 	reasonInterrupt    = "use session.abort"
@@ -141,7 +141,6 @@ var refusals = []refusal{
 	{"session.history.listRewindPoints", reasonHistory},
 	{"session.history.previewRewind", reasonHistory},
 	{"session.history.rewind", reasonHistory},
-	{"session.history.summarizeForHandoff", reasonHistory},
 	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
