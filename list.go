@@ -13,14 +13,16 @@ import (
 
 // Stored describes a session of the store, loaded or not.
 type Stored struct {
-	ID       string
-	Title    string // its name, else made of its first prompt
-	Dir      string
-	Started  time.Time
-	Modified time.Time
-	Bytes    int64 // size of its log
-	Loaded   bool  // in this process
-	Remote   bool
+	ID         string
+	Title      string // its name, else made of its first prompt
+	Name       string // as a host gave it
+	Dir        string
+	Repository Repository // at Dir, as far as a host told
+	Started    time.Time
+	Modified   time.Time
+	Bytes      int64 // size of its log
+	Loaded     bool  // in this process
+	Remote     bool
 }
 
 // Sessions lists the sessions that have a log, newest first. A session that never
@@ -61,7 +63,10 @@ func (r *Runtime) stored(ctx context.Context, info eventlog.Info) (s Stored, ok 
 	s = Stored{ID: info.SessionID, Started: info.Started, Modified: info.Modified, Bytes: info.Bytes}
 	if live := r.live(info.SessionID); live != nil {
 		d := describe(live.View())
-		s.Title, s.Dir, s.Started, s.Loaded, s.Remote = d.Title, d.Dir, d.Started, true, d.Remote
+		s.Title, s.Dir, s.Started, s.Loaded, s.Remote, s.Repository = d.Title, d.Dir, d.Started, true, d.Remote, d.Repository
+		if !d.AutoNamed {
+			s.Name = d.Name
+		}
 		return s, true
 	}
 	log, _, err := r.store.Open(ctx, info.SessionID)
@@ -89,14 +94,21 @@ func (s *Stored) head(e *event.Event) {
 	switch e.Type {
 	case event.TypeSessionStart:
 		if p, err := event.As[event.SessionStart](e); err == nil {
-			s.Dir = p.Context.Cwd
+			s.Dir, s.Repository = p.Context.Cwd, repository(p.Context)
 			if t, err := time.Parse(time.RFC3339Nano, p.StartTime); err == nil {
 				s.Started = t
 			}
 		}
+	case event.TypeContextChanged:
+		if p, err := event.As[event.ContextChanged](e); err == nil {
+			s.Dir, s.Repository = p.Cwd, repository(event.Context(p))
+		}
 	case event.TypeNamed:
 		if p, err := event.As[event.Named](e); err == nil {
 			s.Title = p.Name
+			if !p.Auto {
+				s.Name = p.Name
+			}
 		}
 	case event.TypeUserMessage:
 		if p, err := event.As[event.UserMessage](e); err == nil {

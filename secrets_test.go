@@ -1,6 +1,9 @@
 package transom
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestSecretsAreTakenOut(t *testing.T) {
 	var s secrets
@@ -22,5 +25,21 @@ func TestSecretsAreTakenOut(t *testing.T) {
 		if got := s.redact(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// Of tokens that come anew with every request only the newest are remembered.
+func TestLentSecrets(t *testing.T) {
+	var s secrets
+	s.add("permanent")
+	for i := range 3 * maxLent {
+		s.lend(fmt.Sprintf("token-%03d", i))
+	}
+	s.lend("token-095")
+	if n := len(s.list()); n != maxLent+1 {
+		t.Errorf("%d secrets are kept, want %d", n, maxLent+1)
+	}
+	if got := s.redact("token-000 token-095 permanent"); got != "token-000 ****** ******" {
+		t.Errorf("redacted to %q", got)
 	}
 }

@@ -159,3 +159,12 @@ func (CommandCompleted) ephemeralEvent()     {}
 func (ElicitationRequested) ephemeralEvent() {}
 func (ElicitationCompleted) ephemeralEvent() {}
 func (EphemeralQuery) ephemeralEvent()       {}
+
+// TypeSaved is the type of [Saved].
+const TypeSaved = "transom.saved"
+
+// Saved is written where a host wants a session kept that nothing was said in yet.
+type Saved struct{}
+
+// EventType returns "transom.saved".
+func (Saved) EventType() string { return TypeSaved }

@@ -8,15 +8,6 @@ import (
 	"github.com/transom-run/transom"
 )
 
-type listParams struct {
-	Filter struct {
-		Cwd        string `json:"cwd"`
-		GitRoot    string `json:"gitRoot"`
-		Repository string `json:"repository"`
-		Branch     string `json:"branch"`
-	} `json:"filter"`
-}
-
 type sessionEntry struct {
 	SessionID    string          `json:"sessionId"`
 	StartTime    string          `json:"startTime"`
@@ -28,7 +19,11 @@ type sessionEntry struct {
 }
 
 type sessionContext struct {
-	Cwd string `json:"cwd"`
+	Cwd        string `json:"cwd"`
+	GitRoot    string `json:"gitRoot,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	HostType   string `json:"hostType,omitempty"`
+	Branch     string `json:"branch,omitempty"`
 }
 
 func entry(s transom.Stored) sessionEntry {
@@ -37,30 +32,28 @@ func entry(s transom.Stored) sessionEntry {
 		Summary: s.Title, Name: s.Title, IsRemote: s.Remote,
 	}
 	if s.Dir != "" {
-		e.Context = &sessionContext{s.Dir}
+		r := s.Repository
+		e.Context = &sessionContext{s.Dir, r.Root, r.Name, r.HostType, r.Branch}
 	}
 	return e
 }
 
-// listSessions lists what is stored, newest first. Where a session stands in a
-// repository is not known, so a filter by one matches nothing.
-func listSessions(ctx context.Context, c *conn, p *listParams) (any, error) {
+// listSessions lists what is stored, newest first, and the sessions of peers that
+// clients here are attached to.
+func listSessions(ctx context.Context, c *conn, p *listStoredParams) (any, error) {
 	entries := []sessionEntry{}
-	f := p.Filter
-	if f.GitRoot == "" && f.Repository == "" && f.Branch == "" {
-		sessions, err := c.srv.cfg.Runtime.Sessions(ctx)
-		if err != nil {
-			return nil, err
+	sessions, err := c.srv.cfg.Runtime.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sessions {
+		if e := entry(s); p.wants(e) {
+			entries = append(entries, e)
 		}
-		for _, s := range sessions {
-			if f.Cwd == "" || f.Cwd == s.Dir {
-				entries = append(entries, entry(s))
-			}
-		}
-		for _, s := range c.srv.remoteEntries(ctx) {
-			if f.Cwd == "" || s.Context != nil && f.Cwd == s.Context.Cwd {
-				entries = append(entries, s.sessionEntry)
-			}
+	}
+	for _, s := range c.srv.remoteEntries(ctx) {
+		if p.wants(s.sessionEntry) {
+			entries = append(entries, s.sessionEntry)
 		}
 	}
 	return map[string]any{"sessions": entries}, nil

@@ -14,10 +14,8 @@ const (
 	reasonAgents       = "custom agents and sub-agents are not served yet"
 	reasonAutopilot    = "the autopilot's objective is not served yet"
 	reasonCanvas       = "canvases are not served"
-	reasonCommands     = "slash commands and completions are not served yet; the host can send their text as a prompt"
+	reasonCommands     = "commands here leave nothing for the client to finish"
 	reasonDebug        = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
-	reasonEnd          = "use session.destroy, which ends the session when its last client has gone"
-	reasonEventLog     = "paged reading of events is not served yet; use session.getMessages"
 	reasonExtensions   = "extensions are not served"
 	reasonFactory      = "factories are not served"
 	reasonHistory      = "truncation, rewind and hand-off are not served yet; clearContext and compact are"
@@ -26,27 +24,25 @@ const (
 	reasonInterrupt    = "use session.abort"
 	reasonManaged      = "managed settings and content exclusion are not served"
 	reasonMCP          = "MCP servers are not served yet; declare the host's own tools with session.create"
-	reasonMetadata     = "this metadata is not served yet; session.getMetadata and session.usage_info events are"
+	reasonMetadata     = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel        = "use session.model.switchTo and models.list"
 	reasonModels       = "there is no built-in catalog; use models.list"
-	reasonPlan         = "plans are not served yet"
+	reasonPlan         = "the session's todo list cannot be read by clients yet; the model reads it with its sql tool"
 	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
-	reasonQueue        = "the queue cannot be changed yet; session.send adds to it and session.abort leaves it in place"
-	reasonRemote       = "there is no hosted service that could show sessions"
+	reasonQueue        = "the queue drains by itself; session.queue.pendingItems reads it"
 	reasonSandbox      = "sandboxes are not served yet"
-	reasonSchedule     = "schedules are not served yet"
+	reasonSchedule     = "nothing can be scheduled here yet"
 	reasonSecrets      = "registering further secrets is not served yet; keys and tokens given in other settings are never written"
 	reasonSend         = "use session.send"
 	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
-	reasonSessions     = "use session.list, session.getMetadata, session.getLastId and session.delete"
+	reasonSessions     = "use session.resume, session.getMessages and session.delete"
 	reasonShell        = "shell commands are not served yet; declare a tool that runs them"
 	reasonSkills       = "skills are not served yet"
 	reasonTasks        = "background tasks are not served yet"
-	reasonTelemetry    = "there is no telemetry"
-	reasonTools        = "there are no built-in tools yet; the host's are declared with session.create"
-	reasonUsage        = "usage comes as assistant.usage, session.usage_info and session.shutdown events"
+	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
+	reasonUsage        = "usage is not predicted; session.usage.getMetrics counts it"
 	reasonUser         = "user settings files are not read"
-	reasonWorkspace    = "workspace files are not served yet; the directory is the workspacePath that session.create answers"
+	reasonWorkspace    = "summaries and objectives are not kept as workspace files; session.name.set names a session"
 )
 
 // refusal is a method of the published protocol that is not served.
@@ -114,8 +110,6 @@ var refusals = []refusal{
 	{"session.commands.finalizeInvocationEffect", reasonCommands},
 	{"session.contentExclusion.checkPaths", reasonManaged},
 	{"session.debug.collectLogs", reasonDebug},
-	{"session.eventLog.read", reasonEventLog},
-	{"session.eventLog.tail", reasonEventLog},
 	{"session.extensions.disable", reasonExtensions},
 	{"session.extensions.enable", reasonExtensions},
 	{"session.extensions.list", reasonExtensions},
@@ -153,7 +147,6 @@ var refusals = []refusal{
 	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
-	{"session.lsp.initialize", reasonWorkspace},
 	{"session.mcp.apps.callTool", reasonMCP},
 	{"session.mcp.apps.diagnose", reasonMCP},
 	{"session.mcp.apps.getHostContext", reasonMCP},
@@ -165,7 +158,6 @@ var refusals = []refusal{
 	{"session.mcp.disable", reasonMCP},
 	{"session.mcp.enable", reasonMCP},
 	{"session.mcp.executeSampling", reasonMCP},
-	{"session.mcp.headers.handlePendingHeadersRefreshRequest", reasonMCP},
 	{"session.mcp.isServerRunning", reasonMCP},
 	{"session.mcp.list", reasonMCP},
 	{"session.mcp.listTools", reasonMCP},
@@ -210,11 +202,8 @@ var refusals = []refusal{
 	{"session.schedule.addAt", reasonSchedule},
 	{"session.schedule.addCron", reasonSchedule},
 	{"session.schedule.addSelfPaced", reasonSchedule},
-	{"session.schedule.hasSelfPaced", reasonSchedule},
 	{"session.schedule.hydrate", reasonSchedule},
-	{"session.schedule.list", reasonSchedule},
 	{"session.schedule.rearmSelfPaced", reasonSchedule},
-	{"session.schedule.stop", reasonSchedule},
 	{"session.sendMessages", reasonSend},
 	{"session.sendSystemNotification", reasonSend},
 	{"session.settings.evaluatePredicate", reasonManaged},
@@ -223,14 +212,12 @@ var refusals = []refusal{
 	{"session.shell.exec", reasonShell},
 	{"session.shell.executeUserRequested", reasonShell},
 	{"session.shell.kill", reasonShell},
-	{"session.shutdown", reasonEnd},
 	{"session.skills.disable", reasonSkills},
 	{"session.skills.enable", reasonSkills},
 	{"session.skills.ensureLoaded", reasonSkills},
 	{"session.skills.getInvoked", reasonSkills},
 	{"session.skills.list", reasonSkills},
 	{"session.skills.reload", reasonSkills},
-	{"session.suspend", reasonEnd},
 	{"session.tasks.cancel", reasonTasks},
 	{"session.tasks.getCurrentPromotable", reasonTasks},
 	{"session.tasks.getProgress", reasonTasks},
@@ -244,15 +231,10 @@ var refusals = []refusal{
 	{"session.tasks.startAgent", reasonTasks},
 	{"session.tasks.update", reasonTasks},
 	{"session.tasks.waitForPending", reasonTasks},
-	{"session.telemetry.getEngagementId", reasonTelemetry},
-	{"session.telemetry.setFeatureOverrides", reasonTelemetry},
 	{"session.tools.execute", reasonTools},
 	{"session.tools.getBuiltinDescriptors", reasonTools},
 	{"session.tools.set", reasonTools},
 	{"session.tools.taskCompleteEventData", reasonTools},
-	{"session.tools.updateSubagentSettings", reasonTools},
-	{"session.visibility.get", reasonRemote},
-	{"session.visibility.set", reasonRemote},
 	{"session.workspaces.addSummary", reasonWorkspace},
 	{"session.workspaces.autopilotObjectiveExists", reasonWorkspace},
 	{"session.workspaces.deleteAutopilotObjective", reasonWorkspace},
@@ -261,32 +243,14 @@ var refusals = []refusal{
 	{"session.workspaces.updateMetadata", reasonWorkspace},
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
 	{"sessionFs.setProvider", reasonSessionFs},
-	{"sessions.bulkDelete", reasonSessions},
-	{"sessions.checkInUse", reasonSessions},
-	{"sessions.close", reasonSessions},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
-	{"sessions.enrichMetadata", reasonSessions},
-	{"sessions.findByPrefix", reasonSessions},
-	{"sessions.findByTaskId", reasonSessions},
 	{"sessions.fork", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
-	{"sessions.getEventFilePath", reasonSessions},
-	{"sessions.getLastForContext", reasonSessions},
-	{"sessions.getMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
-	{"sessions.getSizes", reasonSessions},
-	{"sessions.list", reasonSessions},
-	{"sessions.listNonEmptySessionIds", reasonSessions},
-	{"sessions.loadDeferredRepoHooks", reasonSessions},
-	{"sessions.pruneOld", reasonSessions},
 	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
-	{"sessions.releaseLock", reasonSessions},
-	{"sessions.reloadPluginHooks", reasonSessions},
-	{"sessions.save", reasonSessions},
-	{"sessions.setAdditionalPlugins", reasonSessions},
 	{"skills.config.setDisabledSkills", reasonSkills},
 	{"skills.config.setSkillDisabled", reasonSkills},
 	{"skills.discover", reasonSkills},

@@ -129,6 +129,14 @@ func (s *Session) ID() string { return s.cfg.ID }
 // View returns the state as of the last step. It is immutable.
 func (s *Session) View() *turn.State { return s.view.Load() }
 
+// Shared reports whether anyone else has the session, in another process.
+func (s *Session) Shared() (bool, error) {
+	if s.cfg.Hold == nil {
+		return false, nil
+	}
+	return s.cfg.Hold.Others()
+}
+
 // Done is closed when the session has left this process: everything it held is
 // released, but for a log that a slow subscriber still reads.
 func (s *Session) Done() <-chan struct{} { return s.done }

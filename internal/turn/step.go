@@ -74,7 +74,7 @@ func (m *machine) step(body Body) error {
 	case PermissionAnswer:
 		m.permissionAnswer(in)
 	case Note:
-		m.ready.Result = m.emit(in.Payload)
+		m.ready.Result, m.ready.Sync = m.emit(in.Payload), in.Sync
 	case StoreFailed:
 		m.storeFailed(in)
 	case Compact:
