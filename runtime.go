@@ -55,6 +55,7 @@ type loaded struct {
 	*session.Session
 	models     *models
 	system     *systemMessage
+	requests   shaping
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
@@ -171,6 +172,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
+	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
 	}
@@ -345,7 +347,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
 		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.cleanup,
 		Written: func(at time.Time) {
 			if begun.IsZero() {

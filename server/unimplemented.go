@@ -20,7 +20,7 @@ const (
 	reasonFactory      = "factories are not served"
 	reasonHistory      = "truncation, rewind and hand-off are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
-	reasonInstructions = "instruction files are not read; use systemMessage"
+	reasonInstructions = "instruction files are read for sessions only; see session.instructions.getSources"
 	reasonInterrupt    = "use session.abort"
 	reasonManaged      = "managed settings and content exclusion are not served"
 	reasonMCP          = "MCP servers are not served yet; declare the host's own tools with session.create"
