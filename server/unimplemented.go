@@ -36,7 +36,6 @@ const (
 	reasonSend         = "use session.send"
 	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
 	reasonSessions     = "use session.resume, session.getMessages and session.delete"
-	reasonShell        = "shell commands are not served yet; declare a tool that runs them"
 	reasonSkills       = "skills are not served yet"
 	reasonTasks        = "background tasks are not served yet"
 	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
@@ -208,10 +207,6 @@ var refusals = []refusal{
 	{"session.sendSystemNotification", reasonSend},
 	{"session.settings.evaluatePredicate", reasonManaged},
 	{"session.settings.snapshot", reasonManaged},
-	{"session.shell.cancelUserRequested", reasonShell},
-	{"session.shell.exec", reasonShell},
-	{"session.shell.executeUserRequested", reasonShell},
-	{"session.shell.kill", reasonShell},
 	{"session.skills.disable", reasonSkills},
 	{"session.skills.enable", reasonSkills},
 	{"session.skills.ensureLoaded", reasonSkills},

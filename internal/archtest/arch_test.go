@@ -94,6 +94,7 @@ var layers = []struct {
 	{"eventlog", 1},
 	{"event", 0},
 	{"internal/jsonrpc2", 0},
+	{"internal/shell", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 }
