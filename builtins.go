@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
 )
@@ -13,8 +14,26 @@ import (
 type BuiltIns interface {
 	// Tools lists the tools, always in the same order.
 	Tools() []tool.Tool
+	// Todos reads the model's list of what is to be done, in the order of its
+	// making, and what of it waits for what. A session without a list has none.
+	Todos(context.Context) ([]Todo, []TodoDependency, error)
 	// Close ends what the tools started.
 	Close() error
+}
+
+// Todo is an entry of the model's list of what is to be done; fields that the
+// model left out are "".
+type Todo struct {
+	ID          string `json:"id,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Status      string `json:"status,omitempty"`
+}
+
+// TodoDependency says that one entry waits for another.
+type TodoDependency struct {
+	TodoID    string `json:"todoId"`
+	DependsOn string `json:"dependsOn"`
 }
 
 // BuiltInContext is what built-in tools may use of their session.
@@ -32,6 +51,11 @@ type BuiltInContext struct {
 	// Ask puts a request of the protocol to a host that answers it, such as
 	// "userInput.request"; without one it is a PeerGone error.
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	// TodosChanged tells the hosts that the list may have changed.
+	TodosChanged func()
+	// ExitPlan asks the host's user to approve a plan, and puts the session into the
+	// mode that was chosen.
+	ExitPlan func(context.Context, PlanQuestion) (PlanAnswer, error)
 }
 
 // RequestHandler answers requests of the protocol that a runtime makes of its
@@ -52,7 +76,8 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
 		SessionID: id, Files: r.store.Dir(id), Environ: r.environ(), Secrets: r.keys.list, Ask: s.ask,
-		Dir: func() string { return s.View().Dir },
+		Dir: func() string { return s.View().Dir }, TodosChanged: func() { s.tell(event.TodosChanged{}) },
+		ExitPlan: func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
 	})
 }
 
@@ -117,6 +142,16 @@ func clash(own *tool.Registry, tools []tool.Tool, s turn.Settings) error {
 		}
 	}
 	return nil
+}
+
+// Todos reads the model's list of what is to be done, which the session's own
+// tools keep; a session without a list has none.
+func (h *Session) Todos(ctx context.Context) ([]Todo, []TodoDependency, error) {
+	if h.sess.own == nil {
+		return nil, nil, nil
+	}
+	todos, waits, err := h.sess.own.Todos(ctx)
+	return todos, waits, wrap("session.plan.readSqlTodosWithDependencies", h.id, err)
 }
 
 // cleanup ends what the built-in tools started.

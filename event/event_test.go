@@ -25,7 +25,7 @@ var payloads = []Payload{
 	UsageInfo{}, AssistantUsage{}, ModelCallFailure{}, TurnRetry{}, MessageStart{}, MessageDelta{}, ReasoningDelta{},
 	StreamingDelta{}, ToolCallDelta{}, AssistantIdle{}, SessionIdle{},
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
-	PlanChanged{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
+	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
 	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{},
 }
 

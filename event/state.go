@@ -14,6 +14,9 @@ const (
 	TypeCommandCompleted     = "command.completed"
 	TypeElicitationRequested = "elicitation.requested"
 	TypeElicitationCompleted = "elicitation.completed"
+	TypeTodosChanged         = "session.todos_changed"
+	TypeExitPlanRequested    = "exit_plan_mode.requested"
+	TypeExitPlanCompleted    = "exit_plan_mode.completed"
 	TypeEphemeralQuery       = "ui.ephemeral_query"
 	TypeApprovalsReset       = "transom.approvals_reset"
 	TypeQueueOrder           = "transom.queue_order"
@@ -93,6 +96,27 @@ type ElicitationCompleted struct {
 	Content   json.RawMessage `json:"content,omitempty"`
 }
 
+// TodosChanged says that the model's list of what is to be done may have changed.
+type TodosChanged struct{}
+
+// ExitPlanRequested says that the host's user is asked to approve a plan.
+type ExitPlanRequested struct {
+	RequestID         string   `json:"requestId"`
+	Summary           string   `json:"summary"`
+	PlanContent       string   `json:"planContent"` // of the session's plan; "" is none
+	Actions           []string `json:"actions"`
+	RecommendedAction string   `json:"recommendedAction"`
+	Model             string   `json:"model,omitempty"`
+}
+
+// ExitPlanCompleted says what the user answered.
+type ExitPlanCompleted struct {
+	RequestID      string `json:"requestId"`
+	Approved       bool   `json:"approved"`
+	SelectedAction string `json:"selectedAction,omitempty"`
+	Feedback       string `json:"feedback,omitempty"`
+}
+
 // EphemeralQuery is a piece of the answer to a question that is no part of the
 // conversation.
 type EphemeralQuery struct {
@@ -142,6 +166,15 @@ func (ElicitationRequested) EventType() string { return TypeElicitationRequested
 // EventType returns "elicitation.completed".
 func (ElicitationCompleted) EventType() string { return TypeElicitationCompleted }
 
+// EventType returns "session.todos_changed".
+func (TodosChanged) EventType() string { return TypeTodosChanged }
+
+// EventType returns "exit_plan_mode.requested".
+func (ExitPlanRequested) EventType() string { return TypeExitPlanRequested }
+
+// EventType returns "exit_plan_mode.completed".
+func (ExitPlanCompleted) EventType() string { return TypeExitPlanCompleted }
+
 // EventType returns "ui.ephemeral_query".
 func (EphemeralQuery) EventType() string { return TypeEphemeralQuery }
 
@@ -158,6 +191,9 @@ func (CommandQueued) ephemeralEvent()        {}
 func (CommandCompleted) ephemeralEvent()     {}
 func (ElicitationRequested) ephemeralEvent() {}
 func (ElicitationCompleted) ephemeralEvent() {}
+func (TodosChanged) ephemeralEvent()         {}
+func (ExitPlanRequested) ephemeralEvent()    {}
+func (ExitPlanCompleted) ephemeralEvent()    {}
 func (EphemeralQuery) ephemeralEvent()       {}
 
 // TypeSaved is the type of [Saved].

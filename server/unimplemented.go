@@ -27,7 +27,6 @@ const (
 	reasonMetadata     = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel        = "use session.model.switchTo and models.list"
 	reasonModels       = "there is no built-in catalog; use models.list"
-	reasonPlan         = "the session's todo list cannot be read by clients yet; the model reads it with its sql tool"
 	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
 	reasonQueue        = "the queue drains by itself; session.queue.pendingItems reads it"
 	reasonSandbox      = "sandboxes are not served yet"
@@ -183,8 +182,6 @@ var refusals = []refusal{
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},
-	{"session.plan.readSqlTodos", reasonPlan},
-	{"session.plan.readSqlTodosWithDependencies", reasonPlan},
 	{"session.plugins.list", reasonPlugins},
 	{"session.plugins.reload", reasonPlugins},
 	{"session.queue.beginDeferredIdleDrain", reasonQueue},

@@ -14,6 +14,9 @@ var workspaceMethods = map[string]handler{
 	"session.plan.update": filed(updatePlan),
 	"session.plan.delete": filed(deletePlan),
 
+	"session.plan.readSqlTodos":                 read(readTodos),
+	"session.plan.readSqlTodosWithDependencies": read(readTodosAndWaits),
+
 	"session.workspaces.getWorkspace":    filed(getWorkspace),
 	"session.workspaces.ensure":          filed(getWorkspace),
 	"session.workspaces.listFiles":       filed(listFiles),
@@ -64,6 +67,28 @@ func updatePlan(ctx context.Context, s *transom.Session, p *textParams) (any, er
 
 func deletePlan(ctx context.Context, s *transom.Session, _ *target) (any, error) {
 	return nil, s.Files().DeletePlan(ctx)
+}
+
+type todosResult struct {
+	Rows []transom.Todo `json:"rows"`
+}
+
+func readTodos(ctx context.Context, s *transom.Session, _ *target) (any, error) {
+	todos, _, err := s.Todos(ctx)
+	return todosResult{Rows: append([]transom.Todo{}, todos...)}, err
+}
+
+type todosAndWaitsResult struct {
+	todosResult
+	Dependencies []transom.TodoDependency `json:"dependencies"`
+}
+
+func readTodosAndWaits(ctx context.Context, s *transom.Session, _ *target) (any, error) {
+	todos, waits, err := s.Todos(ctx)
+	return todosAndWaitsResult{
+		todosResult:  todosResult{Rows: append([]transom.Todo{}, todos...)},
+		Dependencies: append([]transom.TodoDependency{}, waits...),
+	}, err
 }
 
 type workspaceResult struct {

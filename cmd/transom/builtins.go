@@ -12,9 +12,34 @@ import (
 
 // builtIns makes a session's own tools.
 func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
-	return builtin.New(builtin.Config{
-		Dir: c.Dir, SessionDir: c.Files, Environ: c.Environ, Secrets: c.Secrets, AskUser: askUser(c), ExitPlan: exitPlan(c),
+	set, err := builtin.New(builtin.Config{
+		Dir: c.Dir, SessionDir: c.Files, Environ: c.Environ, Secrets: c.Secrets,
+		AskUser: askUser(c), ExitPlan: exitPlan(c), TodosChanged: c.TodosChanged,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return toolset{set}, nil
+}
+
+// toolset gives the tools the form that sessions know.
+type toolset struct{ *builtin.Set }
+
+// Todos reads the model's list of what is to be done.
+func (t toolset) Todos(ctx context.Context) ([]transom.Todo, []transom.TodoDependency, error) {
+	todos, waits, err := t.Set.Todos(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]transom.Todo, len(todos))
+	for i, t := range todos {
+		list[i] = transom.Todo{ID: t.ID, Title: t.Title, Description: t.Description, Status: t.Status}
+	}
+	deps := make([]transom.TodoDependency, len(waits))
+	for i, w := range waits {
+		deps[i] = transom.TodoDependency(w)
+	}
+	return list, deps, nil
 }
 
 // askUser puts a question of the model to the host's user.
@@ -34,14 +59,7 @@ func askUser(c transom.BuiltInContext) func(context.Context, tool.Call, builtin.
 // exitPlan asks the host's user to approve a plan.
 func exitPlan(c transom.BuiltInContext) func(context.Context, tool.Call, builtin.Plan) (builtin.PlanAnswer, error) {
 	return func(ctx context.Context, _ tool.Call, p builtin.Plan) (builtin.PlanAnswer, error) {
-		var a struct {
-			Approved       bool   `json:"approved"`
-			SelectedAction string `json:"selectedAction"`
-			Feedback       string `json:"feedback"`
-		}
-		err := ask(ctx, c, "exitPlanMode.request", map[string]any{
-			"sessionId": c.SessionID, "summary": p.Summary, "actions": p.Actions, "recommendedAction": p.Recommended,
-		}, &a)
+		a, err := c.ExitPlan(ctx, transom.PlanQuestion{Summary: p.Summary, Actions: p.Actions, Recommended: p.Recommended})
 		return builtin.PlanAnswer{Approved: a.Approved, Action: a.SelectedAction, Feedback: a.Feedback}, err
 	}
 }
