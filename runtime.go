@@ -30,6 +30,8 @@ type Runtime struct {
 	store  eventlog.Store
 	owns   bool // the store was made here
 	keys   secrets
+	logins logins
+	user   userSettings
 	places stateFile[located]
 
 	accounts catalog.Accounts
@@ -107,6 +109,7 @@ func Open(cfg Config) (*Runtime, error) {
 			return nil, wrap("open", "", err)
 		}
 		r.store, r.owns = store, true
+		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
 	}
 	return r, nil
