@@ -30,22 +30,40 @@ type Message struct {
 	// Immediate steers the running turn: the message is in its next model call.
 	// Otherwise it has a turn of its own, after those that wait already.
 	Immediate bool
-	// Attachments are kept with the message as the host gave them.
+	// Attachments are objects of the protocol, such as {"type":"file","path":"…"}.
+	// They are kept with the message as the host gave them; the model reads of files,
+	// directories, selections and references in the prompt's text, and gets images
+	// and PDF documents as they are.
 	Attachments []json.RawMessage
 	// AgentMode is kept with the message.
 	AgentMode string
 	// RequestHeaders are added to the model calls of the message's turn. They are
 	// never written down.
 	RequestHeaders map[string]string
+
+	lead, trail string // what the model reads of the attachments
 }
 
 func (Message) op() string { return "session.send" }
+
+// fits reports, as an error, that a message is too long for its event.
+func (m Message) fits() error {
+	size := len(m.Prompt) + len(m.DisplayPrompt) + len(m.trail) + len(m.lead)
+	for _, a := range m.Attachments {
+		size += len(a)
+	}
+	if size > MaxPromptBytes {
+		return &Error{Op: m.op(), Kind: KindInvalidParams, Msg: fmt.Sprintf("the prompt has %d bytes with its attachments, more than the %d that one message may have: attach files by their path, or send it in parts", size, MaxPromptBytes)}
+	}
+	return nil
+}
+
 func (m Message) body() (turn.Body, error) {
-	if len(m.Prompt)+len(m.DisplayPrompt) > MaxPromptBytes {
-		return nil, &Error{Op: m.op(), Kind: KindInvalidParams, Msg: fmt.Sprintf("the prompt has %d bytes, more than the %d that one message may have: attach files, or send it in parts", len(m.Prompt)+len(m.DisplayPrompt), MaxPromptBytes)}
+	if err := m.fits(); err != nil {
+		return nil, err
 	}
 	return turn.Send{Headers: m.RequestHeaders, Message: event.Queued{
-		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments,
+		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments, Lead: m.lead, Trail: m.trail,
 		AgentMode: m.AgentMode, Steering: m.Immediate,
 	}}, nil
 }
@@ -109,6 +127,10 @@ type Configure struct {
 	Dir *string
 	// SkipCustomInstructions is as in [SessionConfig].
 	SkipCustomInstructions *bool
+
+	// Vision says whether the model takes pictures; a change of the model without it
+	// goes back to what the provider says.
+	Vision *bool
 
 	renews bool // the system message is another one
 }

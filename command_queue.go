@@ -52,7 +52,8 @@ func (a Arrange) body() (turn.Body, error) {
 	return turn.Arrange{
 		Op: a.Op, ID: a.ID, Position: a.Position, On: a.On, Headers: a.Message.RequestHeaders,
 		Message: event.Queued{
-			Prompt: a.Message.Prompt, DisplayPrompt: a.Message.DisplayPrompt, Attachments: a.Message.Attachments, AgentMode: a.Message.AgentMode,
+			Prompt: a.Message.Prompt, DisplayPrompt: a.Message.DisplayPrompt, Attachments: a.Message.Attachments,
+			Lead: a.Message.lead, Trail: a.Message.trail, AgentMode: a.Message.AgentMode,
 		},
 	}, nil
 }

@@ -73,6 +73,20 @@ type SessionConfig struct {
 	// those of the working directory, of its repository, and of
 	// InstructionDirectories.
 	SkipCustomInstructions bool
+	// HiddenTools are not offered to the root agent, by name or pattern.
+	HiddenTools []string
+	// MaxAICredits is told to the model as what the session may use; 0 is nothing.
+	// Nothing is counted against it: no provider says what a request costs.
+	MaxAICredits float64
+	// ClientName is added to the User-Agent of model requests.
+	ClientName string
+	// ReasoningSummary asks for summaries of the model's reasoning ("auto",
+	// "concise", "detailed") and Citations for citations of attached documents,
+	// where the provider has them.
+	ReasoningSummary string
+	Citations        bool
+	// Vision says whether the model takes pictures; nil: as its provider says.
+	Vision *bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
 	// Provider is the session's own access to a model.
@@ -137,7 +151,14 @@ type ResumeConfig struct {
 	InstructionDirectories   []string
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
-	Compaction               *Compaction
+	// HiddenTools and the like are as in [SessionConfig]; not stored.
+	HiddenTools      *[]string
+	MaxAICredits     *float64
+	ClientName       *string
+	ReasoningSummary *string
+	Citations        *bool
+	Vision           *bool
+	Compaction       *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
 	Provider    *ProviderConfig

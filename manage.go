@@ -2,6 +2,7 @@ package transom
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/tool"
 )
 
 // SaveSession brings what a loaded session has written to the disk, and makes it
@@ -147,3 +149,20 @@ func (r *Runtime) PruneSessions(ctx context.Context, p Prune) (Pruned, error) {
 // EventFile is where a session's log is, stored or not; "" where the store has no
 // files.
 func (r *Runtime) EventFile(id string) string { return r.transcript(id) }
+
+// BuiltInTools lists Transom's own tools, those too that a session has only where
+// its host answers their questions.
+func (r *Runtime) BuiltInTools() ([]tool.Tool, error) {
+	const op = "tools.list"
+	if r.cfg.BuiltIns == nil {
+		return nil, nil
+	}
+	own, err := r.cfg.BuiltIns(BuiltInContext{
+		Dir: func() string { return r.cfg.Dir }, Environ: r.environ(), Secrets: r.keys.list,
+		Ask: func(context.Context, string, any) (json.RawMessage, error) { return nil, closing(op, "") },
+	})
+	if err != nil {
+		return nil, wrap(op, "", err)
+	}
+	return own.Tools(), wrap(op, "", own.Close())
+}

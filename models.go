@@ -36,9 +36,10 @@ type models struct {
 	has      access
 	registry *catalog.Registry // nil: none
 	// answers, where set, answers what is not for a model of the registry.
-	answers model.Provider
-	choice  *catalog.Choice // nil where err says why, or where answers alone does
-	err     error
+	answers  model.Provider
+	identity *Account        // as a host set it; nil: that of the token
+	choice   *catalog.Choice // nil where err says why, or where answers alone does
+	err      error
 }
 
 // models resolves who answers a session. It makes no connection. That there is
@@ -76,9 +77,10 @@ func (m *models) resolve() {
 
 // catalog is what the catalog decides by, without a session's own providers.
 func (r *Runtime) catalog(token, modelID string) catalog.Config {
+	launcher, source := r.launcher()
 	return catalog.Config{
-		Model: cmp.Or(modelID, r.cfg.Model), SessionToken: token, LauncherToken: r.cfg.GitHubToken, LauncherSource: r.cfg.GitHubTokenSource,
-		Getenv: r.cfg.Getenv, NoAutoLogin: r.cfg.NoAutoLogin, Accounts: &r.accounts, HTTPClient: r.client,
+		Model: cmp.Or(modelID, r.defaultModel()), SessionToken: token, LauncherToken: launcher, LauncherSource: source,
+		Getenv: r.cfg.Getenv, NoAutoLogin: r.noAutoLogin(), Accounts: &r.accounts, HTTPClient: r.client,
 	}
 }
 
@@ -137,7 +139,7 @@ func (m *models) selected() string {
 	if m.choice != nil {
 		return m.choice.Model.ID
 	}
-	return cmp.Or(m.has.model, m.rt.cfg.Model)
+	return cmp.Or(m.has.model, m.rt.defaultModel())
 }
 
 // window is the size of the window in tokens, as far as it is known.
@@ -232,6 +234,9 @@ func (r *Runtime) Account(ctx context.Context) Account {
 	a := Account{Authenticated: true, Type: "env", Host: "https://github.com", Login: user.Login, Plan: user.Plan, Message: "Authenticated as " + user.Login}
 	if r.cfg.GitHubToken != "" {
 		a.Type = "token"
+	}
+	if _, signedIn := r.logins.current(); signedIn {
+		a.Type = "user"
 	}
 	return a
 }

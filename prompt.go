@@ -235,6 +235,14 @@ func (h *Session) Instructions() []Instruction {
 	return out
 }
 
+// limits is what the model is told of the session's limits.
+func limits(credits float64) string {
+	if credits <= 0 {
+		return ""
+	}
+	return prompt.LimitsStatus(credits)
+}
+
 // unserved says which settings of a host have no effect.
 func unserved(names []string) string {
 	return "These settings are known but not served by this version of Transom, and have no effect: " + strings.Join(names, ", ") + ". See docs/protocol.md for what is served."

@@ -182,8 +182,11 @@ func (h *Session) Models(ctx context.Context) ([]model.Info, error) {
 func (h *Session) Account(ctx context.Context) Account {
 	m := h.sess.models
 	m.mu.Lock()
-	token, choice := m.has.token, m.choice
+	token, choice, identity := m.has.token, m.choice, m.identity
 	m.mu.Unlock()
+	if identity != nil {
+		return *identity
+	}
 	if token == "" || choice == nil || choice.Account == nil {
 		return h.rt.Account(ctx)
 	}

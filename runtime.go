@@ -30,6 +30,8 @@ type Runtime struct {
 	store  eventlog.Store
 	owns   bool // the store was made here
 	keys   secrets
+	logins logins
+	user   userSettings
 	places stateFile[located]
 
 	accounts catalog.Accounts
@@ -55,6 +57,7 @@ type loaded struct {
 	*session.Session
 	models     *models
 	system     *systemMessage
+	requests   shaping
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
@@ -106,6 +109,7 @@ func Open(cfg Config) (*Runtime, error) {
 			return nil, wrap("open", "", err)
 		}
 		r.store, r.owns = store, true
+		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
 	}
 	return r, nil
@@ -172,6 +176,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
+	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
 	}
@@ -346,7 +351,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: models.provider, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
 		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
 		Written: func(at time.Time) {
 			if begun.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
@@ -67,6 +68,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
 		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
 	}, nil
 }
 
@@ -143,6 +145,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 		return err
 	}
 	in.Settings = &settings
+	if cfg.Model != nil && *cfg.Model != s.View().Model {
+		s.requests.switched(nil)
+	}
+	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision})
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	return err
@@ -166,6 +172,12 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	}
 	if cfg.ExcludedTools != nil {
 		out.Excluded = filter(*cfg.ExcludedTools)
+	}
+	if cfg.HiddenTools != nil {
+		out.Hidden = filter(*cfg.HiddenTools)
+	}
+	if cfg.MaxAICredits != nil {
+		out.Notice = limits(*cfg.MaxAICredits)
 	}
 	if cfg.Compaction != nil || !out.Compaction.Enabled && fresh {
 		compaction, err := or(cfg.Compaction).settings()
@@ -241,9 +253,17 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 	})
 }
 
-// located is the command with what it needs of the machine: a directory is looked
-// up, where it names one.
+// located is the command with what it needs of the machine: directories and
+// attached files are looked at.
 func (h *Session) located(c Command) (Command, error) {
+	switch c := c.(type) {
+	case Message:
+		err := h.attach(&c)
+		return c, err
+	case Arrange:
+		err := h.attach(&c.Message)
+		return c, err
+	}
 	set, ok := c.(Configure)
 	if !ok {
 		return c, nil
@@ -255,11 +275,25 @@ func (h *Session) located(c Command) (Command, error) {
 		}
 		set.Dir = &dir
 	}
+	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
+		h.sess.requests.switched(set.Vision)
+	}
 	var err error
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
 	}
 	return set, err
+}
+
+// attach finds out what the model reads of a message's attachments.
+func (h *Session) attach(m *Message) (err error) {
+	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
+		return err
+	}
+	if m.lead, m.trail, err = prompt.Attach(h.sess.View().Dir, m.Attachments); err != nil {
+		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
+	}
+	return nil
 }
 
 // do posts a command and waits for its result.

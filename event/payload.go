@@ -464,6 +464,8 @@ type Queued struct {
 	DisplayPrompt  string            `json:"displayPrompt,omitempty"`
 	Source         string            `json:"source,omitempty"`
 	Attachments    []json.RawMessage `json:"attachments,omitempty"`
+	Lead           string            `json:"lead,omitempty"`  // what the model reads before the prompt
+	Trail          string            `json:"trail,omitempty"` // and after it
 	AgentMode      string            `json:"agentMode,omitempty"`
 	Steering       bool              `json:"steering,omitempty"`
 	Command        bool              `json:"command,omitempty"` // Prompt is a slash command

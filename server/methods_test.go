@@ -244,7 +244,9 @@ func TestEphemeralQuery(t *testing.T) {
 	if after, _ := c.history(id1); !slices.Equal(before, after) {
 		t.Errorf("the log has changed: %v, %v", before, after)
 	}
-	var info struct{ ContextInfo struct{ ConversationTokens int } }
+	var info struct {
+		ContextInfo struct{ ConversationTokens int }
+	}
 	c.ok("session.metadata.contextInfo", in(nil), &info)
 	if n := info.ContextInfo.ConversationTokens; n == 0 || n > 60 {
 		t.Errorf("the conversation has %d tokens", n)

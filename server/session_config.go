@@ -33,18 +33,15 @@ var sessionFields = []fieldRule{
 	{name: "canvases"},
 	{name: "canvasProvider"},
 	{name: "capi"},
-	{name: "clientName", any: true},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "defaultAgent"},
 	{name: "disabledMcpServers", any: true},
 	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableCitations"},
 	{name: "enableConfigDiscovery"},
 	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
@@ -73,17 +70,14 @@ var sessionFields = []fieldRule{
 	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "mcpServers"},
 	{name: "memory"},
-	{name: "modelCapabilities"},
 	{name: "openCanvases"},
 	{name: "pluginDirectories"},
-	{name: "reasoningSummary"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
-	{name: "sessionLimits"},
 	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
@@ -100,8 +94,11 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "allowAllMcpServerInstructions"},
 	{name: "askUserDisabled", any: true},
 	{name: "continueOnAutoMode"},
+	{name: "clientName", any: true},
 	{name: "copilotUrl"},
+	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
+	{name: "enableCitations"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
 	{name: "eventsLogDirectory"},
@@ -113,15 +110,18 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "logInteractiveShells", any: true},
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
+	{name: "modelCapabilities"},
 	{name: "modelCapabilitiesOverrides"},
 	{name: "models"},
 	{name: "organizationCustomInstructions"},
 	{name: "provider"},
 	{name: "providers"},
+	{name: "reasoningSummary"},
 	{name: "runningInInteractiveMode", any: true},
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
 	{name: "sessionCapabilities", any: true},
+	{name: "sessionLimits"},
 	{name: "shell"},
 	{name: "shellInitProfile", any: true},
 	{name: "shellProcessFlags"},
@@ -167,7 +167,7 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 	if err := decode(req, &given); err != nil {
 		return err
 	}
-	p.unserved = unservedFields(given, sessionFields)
+	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
 	return nil
 }
 
@@ -185,29 +185,30 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
-		InstructionDirectories: p.Directories, OrganizationInstructions: value(p.Organization), SkipCustomInstructions: value(p.Skip),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	p.begin(&cfg)
 	return cfg
 }
 
 // resume is the configuration of a session that is taken up: what was left out
 // stays as it is.
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
-	return transom.ResumeConfig{
+	cfg := transom.ResumeConfig{
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
-		InstructionDirectories: p.Directories, OrganizationInstructions: p.Organization, SkipCustomInstructions: p.Skip,
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
+	p.goOn(&cfg)
+	return cfg
 }
 
 // given takes an empty text as one that was left out.

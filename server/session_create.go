@@ -148,7 +148,7 @@ type sessionParams struct {
 	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
-	instructionParams
+	shapeParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`
@@ -163,13 +163,6 @@ type sessionParams struct {
 type wireCommand struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-}
-
-// instructionParams says which custom instructions a session has.
-type instructionParams struct {
-	Directories  []string `json:"instructionDirectories"`
-	Organization *string  `json:"organizationCustomInstructions"`
-	Skip         *bool    `json:"skipCustomInstructions"`
 }
 
 // wireTool is a tool as hosts declare it.

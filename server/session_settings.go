@@ -58,6 +58,8 @@ type switchModelParams struct {
 	target
 	ModelID         string  `json:"modelId"`
 	ReasoningEffort *string `json:"reasoningEffort"`
+
+	Capabilities *wireCapabilities `json:"modelCapabilities"`
 }
 
 type switchModelResult struct {
@@ -72,7 +74,7 @@ func switchModel(q *call, p *switchModelParams) {
 		q.Reply(nil, invalid(q.op(), "session.model.switchTo needs a modelId"))
 		return
 	}
-	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort}
+	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, Vision: p.Capabilities.vision()}
 	q.sess.Post(c, q.answer(func(any) any {
 		i := q.sess.Info()
 		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort}}

@@ -20,7 +20,7 @@ const (
 	reasonFactory      = "factories are not served"
 	reasonHistory      = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
-	reasonInstructions = "instruction files are not read; use systemMessage"
+	reasonInstructions = "instruction files are read for sessions only; see session.instructions.getSources"
 	reasonInterrupt    = "use session.abort"
 	reasonManaged      = "managed settings and content exclusion are not served"
 	reasonMCP          = "MCP servers are not served yet; declare the host's own tools with session.create"
@@ -31,15 +31,14 @@ const (
 	reasonQueue        = "the queue drains by itself; session.queue.pendingItems reads it"
 	reasonSandbox      = "sandboxes are not served yet"
 	reasonSchedule     = "nothing can be scheduled here yet"
-	reasonSecrets      = "registering further secrets is not served yet; keys and tokens given in other settings are never written"
 	reasonSend         = "use session.send"
 	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
 	reasonSessions     = "use session.resume, session.getMessages and session.delete"
+	reasonSpawn        = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
 	reasonSkills       = "skills are not served yet"
 	reasonTasks        = "background tasks are not served yet"
 	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
 	reasonUsage        = "usage is not predicted; session.usage.getMetrics counts it"
-	reasonUser         = "user settings files are not read"
 	reasonWorkspace    = "summaries and objectives are not kept as workspace files; session.name.set names a session"
 )
 
@@ -48,12 +47,7 @@ type refusal struct{ method, reason string }
 
 // refusals is sorted by method.
 var refusals = []refusal{
-	{"account.getAllUsers", reasonAccount},
-	{"account.getCurrentAuth", reasonAccount},
-	{"account.getQuota", reasonAccount},
-	{"account.login", reasonAccount},
-	{"account.logout", reasonAccount},
-	{"agentRegistry.spawn", reasonAgents},
+	{"agentRegistry.spawn", reasonSpawn},
 	{"agents.discover", reasonAgents},
 	{"agents.getDiscoveryPaths", reasonAgents},
 	{"catalog.search", reasonPlugins},
@@ -89,7 +83,6 @@ var refusals = []refusal{
 	{"plugins.update", reasonPlugins},
 	{"plugins.updateAll", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
-	{"secrets.addFilterValues", reasonSecrets},
 	{"session.agent.deselect", reasonAgents},
 	{"session.agent.getCurrent", reasonAgents},
 	{"session.agent.list", reasonAgents},
@@ -136,7 +129,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.logout", reasonAccount},
 	{"session.gitHubAuth.logoutUser", reasonAccount},
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
-	{"session.gitHubAuth.setCredentials", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
 	{"session.history.listRewindPoints", reasonHistory},
 	{"session.history.previewRewind", reasonHistory},
@@ -181,8 +173,6 @@ var refusals = []refusal{
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},
-	{"session.plugins.list", reasonPlugins},
-	{"session.plugins.reload", reasonPlugins},
 	{"session.queue.beginDeferredIdleDrain", reasonQueue},
 	{"session.queue.consumeSystemNotifications", reasonQueue},
 	{"session.queue.deferSessionIdle", reasonQueue},
@@ -209,19 +199,9 @@ var refusals = []refusal{
 	{"session.skills.getInvoked", reasonSkills},
 	{"session.skills.list", reasonSkills},
 	{"session.skills.reload", reasonSkills},
-	{"session.tasks.cancel", reasonTasks},
-	{"session.tasks.getCurrentPromotable", reasonTasks},
-	{"session.tasks.getProgress", reasonTasks},
-	{"session.tasks.list", reasonTasks},
-	{"session.tasks.promoteCurrentToBackground", reasonTasks},
-	{"session.tasks.promoteToBackground", reasonTasks},
-	{"session.tasks.refresh", reasonTasks},
 	{"session.tasks.register", reasonTasks},
-	{"session.tasks.remove", reasonTasks},
-	{"session.tasks.sendMessage", reasonTasks},
 	{"session.tasks.startAgent", reasonTasks},
 	{"session.tasks.update", reasonTasks},
-	{"session.tasks.waitForPending", reasonTasks},
 	{"session.tools.execute", reasonTools},
 	{"session.tools.getBuiltinDescriptors", reasonTools},
 	{"session.tools.set", reasonTools},
@@ -246,10 +226,6 @@ var refusals = []refusal{
 	{"skills.config.setSkillDisabled", reasonSkills},
 	{"skills.discover", reasonSkills},
 	{"skills.getDiscoveryPaths", reasonSkills},
-	{"tools.list", reasonTools},
-	{"user.settings.get", reasonUser},
-	{"user.settings.reload", reasonUser},
-	{"user.settings.set", reasonUser},
 }
 
 // refuse is the answer to a method that is not served.

@@ -85,7 +85,7 @@ func TestViewImage(t *testing.T) {
 	r.write("pixel", png)
 	out := r.call("view", args("path", r.path("pixel")))
 	equal(t, out.ModelText, "Viewed image file successfully.")
-	want := []tool.Binary{{Data: base64.StdEncoding.EncodeToString([]byte(png)), MIMEType: "image/png", Type: "image", Description: r.path("pixel")}}
+	want := []tool.Binary{{Data: base64.StdEncoding.EncodeToString([]byte(png)), MIMEType: "image/png", Type: "image", Description: "Image file at path " + r.path("pixel")}}
 	if diff := cmp.Diff(want, out.Binary); diff != "" {
 		t.Error(diff)
 	}

@@ -25,6 +25,10 @@ func numbered(n int, line string) string { return fmt.Sprintf("%d. %s", n, line)
 // TestViewImage ("session", "session_config").
 const viewedImage = "Viewed image file successfully."
 
+// imageAt names an image for the model, beside which it stands. Pinned by
+// TestViewImage ("session", "session_config").
+func imageAt(path string) string { return "Image file at path " + path }
+
 // created is pinned by TestCreate ("builtin_tools", "multi_turn").
 func created(path, text string) string {
 	return fmt.Sprintf("Created file %s with %d characters", path, utf8.RuneCountInString(text))

@@ -155,7 +155,7 @@ func viewImage(f io.Reader, path string, head []byte, size int64, mime string) (
 		return failure("%s cannot be read: %v", path, cause(err))
 	}
 	data := base64.StdEncoding.EncodeToString(append(head, rest...))
-	return tool.Result{Text: viewedImage, Binary: []tool.Binary{{Data: data, MIMEType: mime, Type: "image", Description: valid(path)}}}, nil
+	return tool.Result{Text: viewedImage, Binary: []tool.Binary{{Data: data, MIMEType: mime, Type: "image", Description: imageAt(valid(path))}}}, nil
 }
 
 func viewText(path, text string, a viewArgs) (tool.Result, error) {

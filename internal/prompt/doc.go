@@ -1,4 +1,5 @@
-// Package prompt makes the system message of a session.
+// Package prompt makes the system message of a session, and the text around a
+// user's prompt that tells of its attachments.
 //
 //	preamble, tone, tool_efficiency      the group "identity"
 //	environment_context                  directory, operating system, repository

@@ -130,7 +130,7 @@ func offers(clients []Client, s Settings) *Offers {
 	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
 		for _, t := range c.Tools.All() {
 			name := t.Name
-			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) {
+			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) || s.Hidden.Matches(t.Source, name) {
 				continue
 			}
 			if i, ok := o.byName[name]; ok {

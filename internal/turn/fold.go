@@ -139,7 +139,7 @@ func (d *Durable) foldUser(p event.UserMessage) {
 			d.Origin = p.MessageID
 		}
 		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: d.Origin, ByHook: p.Source == hookSource}
-	} else if d.Loop.ByHook && p.Source != hookSource && p.Source != seedSource && !d.Loop.InTurn && !d.Loop.Answered {
+	} else if d.Loop.ByHook && p.Source != hookSource && p.Source != noticeSource && p.Source != seedSource && !d.Loop.InTurn && !d.Loop.Answered {
 		// The context that a hook put before a prompt is not what began the loop.
 		d.Origin = p.MessageID
 		d.Loop.MessageID, d.Loop.ByHook = p.MessageID, false

@@ -41,7 +41,7 @@ func (m *machine) say(delivery string, msg draft, interaction string, turn int) 
 		content = msg.Prompt
 	}
 	if !msg.made {
-		msg.text = m.transform(msg.Prompt)
+		msg.text = m.transform(msg.Queued)
 	}
 	m.emit(event.UserMessage{
 		Content: content, TransformedContent: msg.text, MessageID: msg.MessageID,
@@ -61,9 +61,10 @@ func (m *machine) say(delivery string, msg draft, interaction string, turn int) 
 }
 
 // transform is what the model reads of a prompt: the time, a notice of tools
-// that went away, the prompt.
-func (m *machine) transform(prompt string) string {
+// that went away, the prompt, and around all of it what tells of its attachments.
+func (m *machine) transform(msg event.Queued) string {
 	var b strings.Builder
+	b.WriteString(msg.Lead)
 	b.WriteString("<current_datetime>")
 	b.WriteString(m.now())
 	b.WriteString("</current_datetime>\n\n")
@@ -71,7 +72,8 @@ func (m *machine) transform(prompt string) string {
 		b.WriteString(toolsGone(m.s.Live.Gone))
 		m.s.Live.Gone = nil
 	}
-	b.WriteString(prompt)
+	b.WriteString(msg.Prompt)
+	b.WriteString(msg.Trail)
 	return b.String()
 }
 

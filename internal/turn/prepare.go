@@ -81,7 +81,7 @@ func (m *machine) prepare(p preparation) {
 		}
 		kind, fields := HookPrompt, map[string]any{"prompt": d.Prompt}
 		if d.asked == 1 {
-			d.text, d.made = m.transform(d.Prompt), true
+			d.text, d.made = m.transform(d.Queued), true
 			kind, fields = HookTransformed, map[string]any{"prompt": d.Prompt, "transformedPrompt": d.text}
 		}
 		d.asked++
@@ -175,6 +175,7 @@ func (m *machine) deliver(p preparation) {
 			m.contexts(p, interaction)
 		}
 	}
+	m.notice(p, interaction)
 	if p.turn > 0 {
 		m.think(p.turn)
 		return
@@ -189,6 +190,22 @@ func (m *machine) contexts(p preparation, interaction string) {
 		m.say(p.delivery, d, interaction, p.turn)
 	}
 }
+
+// notice tells the model what stands in the settings for it, behind a prompt: a
+// user message of its own, once in a window.
+func (m *machine) notice(p preparation, interaction string) {
+	l := &m.s.Live
+	told := notice{m.s.Clears, l.Settings.Notice}
+	if told.Text == "" || told == l.Noticed || len(p.drafts) == 0 || p.drafts[0].Source == hookSource {
+		return
+	}
+	l.Noticed = told
+	d := draft{Queued: event.Queued{MessageID: m.in.NewID(), Prompt: told.Text, Source: noticeSource}, text: told.Text, made: true}
+	m.say(p.delivery, d, interaction, p.turn)
+}
+
+// noticeSource marks a user.message that tells of the session's settings.
+const noticeSource = "session-notice"
 
 // hookSource marks a user.message whose text a hook gave.
 const hookSource = "hook"

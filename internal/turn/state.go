@@ -121,6 +121,13 @@ type Live struct {
 	Blocks     int               // how often such hooks went on for one prompt
 	Asked      bool              // a model call was made in this process
 	Closed     bool
+	Noticed    notice // the newest Settings.Notice that the model was told
+}
+
+// notice is a text that was told in a window.
+type notice struct {
+	Window uint64 // number of clears made
+	Text   string
 }
 
 // Settings is what hosts configure.
@@ -143,6 +150,8 @@ type Settings struct {
 	Version      string
 	Available    Filter // tools that may be offered; the zero Filter is all
 	Excluded     Filter // tools that may not be
+	Hidden       Filter // tools that the root agent is not offered
+	Notice       string // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.

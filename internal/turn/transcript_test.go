@@ -328,7 +328,8 @@ func settings(o map[string]string) Settings {
 	if _, ok := o["composes"]; ok {
 		wanted = 1
 	}
-	return Settings{System: "SYS", Wanted: wanted, TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
+	hidden, hides := o["hidden"]
+	return Settings{Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -354,6 +355,10 @@ func (p *player) command(name string) {
 		o := p.options()
 		_, m.Steering = o["immediate"]
 		_, m.Command = o["command"]
+		m.Lead, m.Trail = o["lead"], o["trail"]
+		if data, ok := o["image"]; ok {
+			m.Attachments = []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"blob","mimeType":"image/png","data":%q}`, data))}
+		}
 		p.do(Send{Message: m})
 	case "model":
 		p.answer(p.word())

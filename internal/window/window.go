@@ -22,8 +22,11 @@
 package window
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/model"
@@ -106,8 +109,32 @@ func (w *Window) user(e *event.Event) error {
 	if text == "" {
 		text = p.Content
 	}
-	w.add(model.Message{Role: model.User, Text: text})
+	m := model.Message{Role: model.User, Text: text}
+	for _, raw := range p.Attachments {
+		attach(&m, raw)
+	}
+	w.add(m)
 	return nil
+}
+
+// attach puts an attachment that a model reads as it is beside the text: an image
+// or a PDF document. What the text says of others stands in it already.
+func attach(m *model.Message, raw json.RawMessage) {
+	var a struct {
+		Type     string `json:"type"`
+		Data     string `json:"data"`
+		MIMEType string `json:"mimeType"`
+		Name     string `json:"displayName"`
+	}
+	if json.Unmarshal(raw, &a) != nil || a.Type != "blob" || a.Data == "" {
+		return
+	}
+	switch {
+	case strings.HasPrefix(a.MIMEType, "image/"):
+		m.Images = append(m.Images, model.Image{Name: a.Name, MIMEType: a.MIMEType, Data: a.Data})
+	case a.MIMEType == "application/pdf":
+		m.Documents = append(m.Documents, model.Document{Title: cmp.Or(a.Name, "document.pdf"), MIMEType: a.MIMEType, Data: a.Data})
+	}
 }
 
 func (w *Window) assistant(e *event.Event) error {
@@ -168,7 +195,7 @@ func (w *Window) completed(e *event.Event) error {
 		m.Text = p.Result.Content
 		for _, b := range p.Result.Binary {
 			if b.Type == "image" {
-				m.Images = append(m.Images, model.Image{MIMEType: b.MIMEType, Data: b.Data})
+				m.Images = append(m.Images, model.Image{Name: b.Description, MIMEType: b.MIMEType, Data: b.Data})
 			}
 		}
 	case p.Error != nil:

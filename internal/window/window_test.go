@@ -152,10 +152,23 @@ func TestFold(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	w := fold(t, asked("1"), record(event.ToolComplete{ToolCallID: "1", Success: true, Result: &event.ToolResult{Content: "x", Binary: []event.BinaryResult{
-		{Type: "image", MIMEType: "image/png", Data: "AAAA"}, {Type: "resource", MIMEType: "text/plain", Data: "BBBB"},
+		{Type: "image", MIMEType: "image/png", Data: "AAAA", Description: "at /q"}, {Type: "resource", MIMEType: "text/plain", Data: "BBBB"},
 	}}}))
 	ms := w.Messages("")
-	if diff := cmp.Diff([]model.Image{{MIMEType: "image/png", Data: "AAAA"}}, ms[1].Images); diff != "" {
+	if diff := cmp.Diff([]model.Image{{Name: "at /q", MIMEType: "image/png", Data: "AAAA"}}, ms[1].Images); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	w := fold(t, record(event.UserMessage{TransformedContent: "see", Attachments: []json.RawMessage{
+		json.RawMessage(`{"type":"blob","mimeType":"image/png","data":"AAAA","displayName":"a.png"}`), json.RawMessage(`{"type":"file","path":"/x"}`),
+		json.RawMessage(`{"type":"blob","mimeType":"application/pdf","data":"BBBB"}`), json.RawMessage(`7`), json.RawMessage(`{"type":"blob","mimeType":"text/plain","data":"CCCC"}`),
+	}}))
+	if diff := cmp.Diff([]model.Message{{
+		Role: model.User, Text: "see", Images: []model.Image{{Name: "a.png", MIMEType: "image/png", Data: "AAAA"}},
+		Documents: []model.Document{{Title: "document.pdf", MIMEType: "application/pdf", Data: "BBBB"}},
+	}}, w.Messages("")); diff != "" {
 		t.Error(diff)
 	}
 }

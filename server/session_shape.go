@@ -1,0 +1,80 @@
+package server
+
+import (
+	"encoding/json"
+
+	"github.com/transom-run/transom"
+)
+
+// shapeParams is what session.create and session.resume say about model requests:
+// what they carry beside the conversation, and what of it they leave out.
+type shapeParams struct {
+	ClientName       *string           `json:"clientName"`
+	ReasoningSummary *string           `json:"reasoningSummary"`
+	Citations        *bool             `json:"enableCitations"`
+	Capabilities     *wireCapabilities `json:"modelCapabilities"`
+	Limits           *wireLimits       `json:"sessionLimits"`
+	DefaultAgent     *wireDefaultAgent `json:"defaultAgent"`
+
+	Directories  []string `json:"instructionDirectories"`
+	Organization *string  `json:"organizationCustomInstructions"`
+	Skip         *bool    `json:"skipCustomInstructions"`
+}
+
+// wireCapabilities is what a host knows better of a model than its provider.
+type wireCapabilities struct {
+	Supports struct {
+		Vision *bool `json:"vision"`
+	} `json:"supports"`
+	Limits json.RawMessage `json:"limits"`
+}
+
+// vision is what the host says of pictures; nil is nothing.
+func (w *wireCapabilities) vision() *bool {
+	if w == nil {
+		return nil
+	}
+	return w.Supports.Vision
+}
+
+// unserved names what has no effect.
+func (w *wireCapabilities) unserved() []string {
+	if w == nil || !present(w.Limits) || isEmpty(w.Limits) {
+		return nil
+	}
+	return []string{"modelCapabilities.limits"}
+}
+
+type wireLimits struct {
+	MaxAICredits *float64 `json:"maxAiCredits"`
+}
+
+type wireDefaultAgent struct {
+	ExcludedTools []string `json:"excludedTools"`
+}
+
+// begin puts the settings into the configuration of a new session.
+func (p *shapeParams) begin(cfg *transom.SessionConfig) {
+	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = value(p.ClientName), value(p.ReasoningSummary), value(p.Citations)
+	cfg.Vision = p.Capabilities.vision()
+	if p.Limits != nil {
+		cfg.MaxAICredits = value(p.Limits.MaxAICredits)
+	}
+	if p.DefaultAgent != nil {
+		cfg.HiddenTools = p.DefaultAgent.ExcludedTools
+	}
+	cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions = p.Directories, value(p.Organization), value(p.Skip)
+}
+
+// goOn puts the settings into the configuration of a session that is taken up.
+func (p *shapeParams) goOn(cfg *transom.ResumeConfig) {
+	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = p.ClientName, p.ReasoningSummary, p.Citations
+	cfg.Vision = p.Capabilities.vision()
+	if p.Limits != nil {
+		cfg.MaxAICredits = p.Limits.MaxAICredits
+	}
+	if p.DefaultAgent != nil {
+		cfg.HiddenTools = &p.DefaultAgent.ExcludedTools
+	}
+	cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions = p.Directories, p.Organization, p.Skip
+}
