@@ -85,10 +85,15 @@ func (r *Runtime) catalog(token, modelID string) catalog.Config {
 	}
 }
 
-// replace takes what a resume brings; nil keeps what was there.
-func (m *models) replace(cfg ResumeConfig) {
+// replace takes what a resume brings; nil keeps what was there. current is the
+// model that the session has come to.
+func (m *models) replace(cfg ResumeConfig, current string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if cfg.Model != nil {
+		current = *cfg.Model
+	}
+	m.has.model = cmp.Or(current, m.has.model)
 	if cfg.Provider != nil || cfg.Custom != nil {
 		m.has.own, m.has.custom = cfg.Provider, cfg.Custom
 	}

@@ -33,6 +33,11 @@ func (r *Runtime) access(ctx context.Context, cfg ResumeConfig) error {
 	return r.models("", access{cfg.Provider, cfg.Custom, token, cfg.Providers, cfg.Models, ""}).usable(ctx)
 }
 
+// brings reports whether a resume brings providers of its own.
+func (cfg *ResumeConfig) brings() bool {
+	return cfg.Provider != nil || cfg.Custom != nil || cfg.Providers != nil || cfg.Models != nil
+}
+
 // named remembers what the configurations of providers hold.
 func (s *secrets) named(providers []NamedProvider) {
 	for i := range providers {

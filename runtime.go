@@ -234,6 +234,9 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 			return nil, wrap(op, id, err)
 		}
 		h.warn(cfg.Unserved)
+		if cfg.brings() {
+			h.warnProvider()
+		}
 		return h, nil
 	}
 }

@@ -133,8 +133,8 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if err := h.rt.access(ctx, cfg); err != nil {
 		return err
 	}
-	if cfg.Provider != nil || cfg.Custom != nil || cfg.GitHubToken != nil || cfg.Providers != nil || cfg.Models != nil {
-		s.models.replace(cfg)
+	if cfg.brings() || cfg.GitHubToken != nil {
+		s.models.replace(cfg, s.View().Model)
 	}
 	dir := s.View().Dir
 	if in.Dir != nil {
@@ -431,6 +431,9 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	h.offers(cfg.Elicits, cfg.Commands)
 	err := h.resume(ctx, h.sess, cfg, nil)
 	h.warn(cfg.Unserved)
+	if err == nil && cfg.brings() {
+		h.warnProvider()
+	}
 	return wrap(op, h.id, err)
 }
 

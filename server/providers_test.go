@@ -139,6 +139,10 @@ func TestModelRequestsThroughTheHost(t *testing.T) {
 		at = c.idle(at)
 	}
 	c.ok("session.model.switchTo", obj{"sessionId": "s", "modelId": "blue/m"})
+	place := c.count()
+	c.ok("session.resume", obj{"sessionId": "s", "models": []obj{{"id": "m", "provider": "blue"}},
+		"providers": []obj{{"name": "blue", "baseUrl": "https://blue.invalid/v1", "transport": "websockets"}}})
+	c.eventAt(place, "session.warning")
 	c.prompt("s", "hello")
 	start, _ := c.exchange(at)
 	if start.params["url"] != "https://blue.invalid/v1/chat/completions" {
