@@ -40,6 +40,7 @@ type models struct {
 	identity *Account        // as a host set it; nil: that of the token
 	choice   *catalog.Choice // nil where err says why, or where answers alone does
 	err      error
+	told     int // the size of the window that the session goes by
 }
 
 // models resolves who answers a session. It makes no connection. That there is
@@ -146,10 +147,25 @@ func (m *models) selected() string {
 func (m *models) window() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.told = cmp.Or(m.rt.cfg.ContextWindow, catalog.DefaultContextWindow)
 	if m.choice != nil {
-		return m.choice.Model.ContextWindow
+		m.told = m.choice.Model.ContextWindow
 	}
-	return cmp.Or(m.rt.cfg.ContextWindow, catalog.DefaultContextWindow)
+	return m.told
+}
+
+// learn tells the session the size of the window of the model that it asks now,
+// where that is another than it goes by.
+func (m *models) learn(tokens int) {
+	m.mu.Lock()
+	news := tokens > 0 && tokens != m.told && m.sized != nil
+	if news {
+		m.told = tokens
+	}
+	m.mu.Unlock()
+	if news {
+		m.sized(tokens)
+	}
 }
 
 // listed describes a model of the registry.
@@ -166,7 +182,7 @@ func (m *models) listed(id string) (model.Info, bool) {
 // and may ask the provider which models there are.
 func (m *models) provider(ctx context.Context, req *model.Request) (model.Provider, error) {
 	m.mu.Lock()
-	answers, choice, err, sized := m.answers, m.choice, m.err, m.sized
+	answers, choice, err := m.answers, m.choice, m.err
 	listed, isListed := m.listed(req.Model)
 	m.mu.Unlock()
 	switch {
@@ -183,17 +199,20 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			return nil, err
 		}
 	}
-	known := choice.Model.ContextWindow
 	switch {
 	case isListed:
-		known = listed.ContextWindow
+		m.learn(listed.ContextWindow)
 	case choice.Account != nil:
-		if info, err := choice.Describe(ctx); err == nil {
-			known = info.ContextWindow
+		asked := *choice
+		asked.Source = catalog.FromGitHub
+		if req.Model != "" && req.Model != choice.Model.ID {
+			asked.Model = model.Info{ID: req.Model, ContextWindow: catalog.DefaultContextWindow}
 		}
-	}
-	if sized != nil && known != choice.Model.ContextWindow {
-		sized(known)
+		if info, err := asked.Describe(ctx); err == nil {
+			m.learn(info.ContextWindow)
+		}
+	default:
+		m.learn(choice.Model.ContextWindow)
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID
