@@ -258,7 +258,7 @@ func TestEphemeralQuery(t *testing.T) {
 func TestPermissionMethods(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	call := scripted.Call("host", `{}`)
-	w := playFiles(t, home, dir, call, scripted.Say("1"), call, scripted.Say("2"), call, scripted.Say("3"))
+	w := playFiles(t, home, dir, call, scripted.Say("1"), call, scripted.Say("2"), call, scripted.Say("3"), call, scripted.Say("4"))
 	c := w.connect(t)
 	c.create(id1, hostTool("host", "ask"))
 	mode := func() string {
@@ -307,7 +307,16 @@ func TestPermissionMethods(t *testing.T) {
 	c.prompt(id1, "once more")
 	c.eventFrom(at, "permission.requested", &a)
 	c.ok("session.permissions.handlePendingPermissionRequest", in(obj{"requestId": a.RequestID, "result": obj{"kind": "user-not-available"}}))
-	c.idle(at + 1)
+	at = c.idle(at + 1)
+	// What is approved for a location is kept for it.
+	c.prompt(id1, "for good")
+	c.eventFrom(at+1, "permission.requested", &a)
+	c.ok("session.permissions.handlePendingPermissionRequest", in(obj{"requestId": a.RequestID, "result": obj{
+		"kind": "approve-for-location", "locationKey": dir, "approval": obj{"kind": "custom-tool", "toolName": "host"}}}))
+	raw, err := os.ReadFile(filepath.Join(home, "permissions.json"))
+	if err != nil || !strings.Contains(string(raw), `"argument": "host"`) {
+		t.Errorf("%s %v", raw, err)
+	}
 	c.fails(-32602, "session.permissions.modifyRules", in(obj{"scope": "world"}))
 	c.ok("session.permissions.resetSessionApprovals", in(nil))
 	c.ok("session.permissions.setRequired", in(obj{"required": true}))

@@ -364,8 +364,7 @@ type approvalParams struct {
 }
 
 // rules are what an approval says.
-func (p *approvalParams) rules() ([]transom.Rule, error) {
-	const op = "session.permissions.locations.addToolApproval"
+func (p *approvalParams) rules(op string) ([]transom.Rule, error) {
 	a := p.Approval
 	if p.LocationKey == "" || a == nil {
 		return nil, invalid(op, op+" needs a locationKey and an approval")
@@ -394,7 +393,7 @@ func (p *approvalParams) rules() ([]transom.Rule, error) {
 }
 
 func addToolApproval(ctx context.Context, rt *transom.Runtime, s *transom.Session, p *approvalParams) (any, error) {
-	rules, err := p.rules()
+	rules, err := p.rules("session.permissions.locations.addToolApproval")
 	if err != nil {
 		return nil, err
 	}
@@ -404,6 +403,28 @@ func addToolApproval(ctx context.Context, rt *transom.Runtime, s *transom.Sessio
 	m := modifyRulesParams{Add: rules}
 	err = s.Do(ctx, transom.Permit{Change: func(now *transom.Permissions) { now.Located = m.change(now.Located) }})
 	return successResult{true}, err
+}
+
+// keepForLocation keeps an approval that was given for a location, and then answers
+// the request; false where there is none to keep. The session itself has it in its
+// log already.
+func (q *call) keepForLocation(decision json.RawMessage) bool {
+	var d struct {
+		Kind string `json:"kind"`
+		approvalParams
+	}
+	if json.Unmarshal(decision, &d) != nil || d.Kind != "approve-for-location" {
+		return false
+	}
+	rules, err := d.rules(q.op())
+	if err != nil {
+		return false // it names nothing that could be kept
+	}
+	q.Go(func(context.Context) (any, error) {
+		err := q.c.srv.cfg.Runtime.ChangeLocation(d.LocationKey, rules, nil, false)
+		return successResult{true}, fail(q.op(), err)
+	})
+	return true
 }
 
 func isTrusted(_ context.Context, rt *transom.Runtime, _ *transom.Session, p *pathParams) (any, error) {

@@ -101,7 +101,7 @@ func openSession(c *conn, r *jsonrpc2.Responder) {
 		c.attachRemote(r, p.RemoteSessionID, func(e remoteEntry) any {
 			return openResult{"connected", e.SessionID, e.SessionID, &e}
 		})
-	case "resumeLast":
+	case "", "resumeLast":
 		r.Go(func(ctx context.Context) (any, error) {
 			last, err := c.srv.cfg.Runtime.LastSessionID(ctx)
 			if err == nil && last != "" {

@@ -133,7 +133,12 @@ func answerPermission(q *call, p *answerPermissionParams) {
 		q.Reply(nil, invalid(q.op(), q.op()+" needs the requestId of the permission.requested event"))
 		return
 	}
-	q.sess.Post(transom.AnswerPermission{RequestID: p.RequestID, Decision: p.Result}, q.answer(func(v any) any { return successResult{v.(bool)} }))
+	q.sess.Post(transom.AnswerPermission{RequestID: p.RequestID, Decision: p.Result}, func(v any, err error) {
+		if v == true && q.keepForLocation(p.Result) {
+			return
+		}
+		q.answer(func(v any) any { return successResult{v.(bool)} })(v, err)
+	})
 }
 
 type pendingItem struct {

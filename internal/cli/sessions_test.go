@@ -56,7 +56,7 @@ func TestShow(t *testing.T) {
 ── Window 1 ────────────────────────────────────────────────────────────────────
   system     You are an assistant that runs inside Transom, a runtime for agent
              sessions. The application you work for is a host of the GitHub
-             (… and 7 more lines: --full shows all)
+             (… and 43 more lines: --full shows all)
   user       first prompt
   assistant  hello
   user       second

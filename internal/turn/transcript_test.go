@@ -70,6 +70,7 @@ type player struct {
 	b          strings.Builder
 	fields     []string // of the command, still to be read
 	forced     bool     // of the newest permission prepared
+	free       bool     // of the newest permission prepared
 	compaction uint64   // the newest summary asked for
 }
 
@@ -179,7 +180,7 @@ func (p *player) show(r *Ready) {
 			fmt.Fprintf(&p.b, "→ hook %s%s\n", e.Kind, hookInput(e.Input))
 		case *PreparePermission:
 			fmt.Fprintf(&p.b, "→ prepare %s %s\n", e.Call.ID, e.Tool.Name)
-			p.forced = e.Forced
+			p.forced, p.free = e.Forced, e.Free
 		case *RunCommand:
 			fmt.Fprintf(&p.b, "→ command %s\n", e.Text)
 		case *AskPermission:
@@ -441,7 +442,7 @@ func (p *player) command(name string) {
 
 // prepared says what there is to ask about a call: a JSON object, none, or fail.
 func (p *player) prepared() {
-	in := PermissionPrepared{Fence: p.fences[p.word()], Forced: p.forced}
+	in := PermissionPrepared{Fence: p.fences[p.word()], Forced: p.forced, Free: p.free}
 	switch answer := p.word(); answer {
 	case "none":
 		in.Permission.None = true
