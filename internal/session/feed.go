@@ -33,7 +33,7 @@ type node struct {
 type hidden struct {
 	id  string
 	not []string
-	pos eventlog.Position // of the log, at or before the event
+	pos eventlog.Position // of the log, behind the event
 }
 
 // feed is the list of recent events of a session. Nodes are kept alive by the
@@ -95,12 +95,15 @@ func (f *feed) publish(ps []publication) {
 // hide notes an event for subscribers who read the log, and forgets those that
 // every subscriber has passed. f.mu is held.
 func (f *feed) hide(p publication) {
-	passed := p.after.pos
+	// A reader may stop inside of an append, whose events know only where it begins:
+	// the end of the log is behind all of them.
+	end := f.log.End()
+	passed := end
 	for _, s := range f.subs {
 		passed = min(passed, s.from.pos)
 	}
-	f.hidden = slices.DeleteFunc(f.hidden, func(h hidden) bool { return h.pos < passed })
-	f.hidden = append(f.hidden, hidden{p.ev.ID, p.not, p.after.pos})
+	f.hidden = slices.DeleteFunc(f.hidden, func(h hidden) bool { return h.pos <= passed })
+	f.hidden = append(f.hidden, hidden{p.ev.ID, p.not, end})
 }
 
 // open places a subscription after the newest event.
