@@ -41,6 +41,9 @@ type BuiltInContext struct {
 	SessionID string
 	// Dir is the session's working directory; it may change.
 	Dir func() string
+	// Dirs are all directories where the tools may work without asking, Dir among
+	// them; they may change.
+	Dirs func() []string
 	// Files is the directory that belongs to the session; "" is none.
 	Files string
 	// Environ is the environment of child processes, without what the runtime was
@@ -76,8 +79,10 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
 		SessionID: id, Files: r.store.Dir(id), Environ: r.environ(), Secrets: r.keys.list, Ask: s.ask,
-		Dir: func() string { return s.View().Dir }, TodosChanged: func() { s.tell(event.TodosChanged{}) },
-		ExitPlan: func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
+		Dir:          func() string { return s.View().Dir },
+		Dirs:         func() []string { _, all := directories(s.View()); return all },
+		TodosChanged: func() { s.tell(event.TodosChanged{}) },
+		ExitPlan:     func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
 	})
 }
 

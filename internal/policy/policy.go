@@ -125,6 +125,7 @@ type request struct {
 	Commands []struct {
 		Identifier string `json:"identifier"`
 	} `json:"commands"`
+	Lasting *bool `json:"canOfferSessionApproval"`
 }
 
 // subjects are the keys that have to be granted for a call to run unasked; none
@@ -155,6 +156,16 @@ func subjects(raw json.RawMessage) []string {
 	return nil
 }
 
+// lasting is subjects, but none where the question says that only the call itself
+// can be approved: a command line with redirections, a file outside.
+func lasting(raw json.RawMessage) []string {
+	var r request
+	if json.Unmarshal(raw, &r) != nil || r.Lasting != nil && !*r.Lasting {
+		return nil
+	}
+	return subjects(raw)
+}
+
 // Grants returns the keys that a lasting approval covers: what it names, else
 // what was asked about.
 func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []string {
@@ -162,7 +173,7 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 		return []string{"domain:" + domain}
 	}
 	if len(approval) == 0 || string(approval) == "null" {
-		return subjects(asked)
+		return lasting(asked)
 	}
 	var a struct {
 		Kind     string   `json:"kind"`
@@ -175,7 +186,7 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 	}
 	switch {
 	case a.Kind == "custom-tool" && a.ToolName == nil:
-		return subjects(asked)
+		return lasting(asked)
 	case a.Kind == "custom-tool":
 		return []string{"tool:" + *a.ToolName}
 	case a.Kind == "mcp" && a.ToolName == nil:
@@ -198,7 +209,7 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 // read it; nil where none can.
 func Approval(asked json.RawMessage) json.RawMessage {
 	var r request
-	if json.Unmarshal(asked, &r) != nil {
+	if json.Unmarshal(asked, &r) != nil || r.Lasting != nil && !*r.Lasting {
 		return nil
 	}
 	var a any

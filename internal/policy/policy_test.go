@@ -74,27 +74,33 @@ func TestAsks(t *testing.T) {
 		granted string
 		request string
 		want    bool
+		prompt  string
 	}{
-		{"", custom, true},
-		{"tool:t", custom, false},
-		{"tool:other tool:T tool:", custom, true},
-		{"command:git command:ls", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"ls"}]}`, false},
-		{"command:git", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"rm"}]}`, true},
-		{"command:git", `{"kind":"shell","commands":[]}`, true},
-		{"read", `{"kind":"read","path":"/x"}`, false},
-		{"read", `{"kind":"write","fileName":"/x"}`, true},
-		{"domain:example.org", `{"kind":"url","url":"https://example.org/a"}`, false},
-		{"domain:example.org", `{"kind":"url","url":"https://evil.example/example.org"}`, true},
-		{"mcp:s/*", `{"kind":"mcp","serverName":"s","toolName":"x"}`, false},
-		{"mcp:s/y", `{"kind":"mcp","serverName":"s","toolName":"x"}`, true},
-		{"tool:t", `{"kind":"new","toolName":"t"}`, true},
-		{"tool:t", `nonsense`, true},
+		{"", custom, true, ""},
+		{"tool:t", custom, false, ""},
+		{"tool:other tool:T tool:", custom, true, ""},
+		{"command:git command:ls", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"ls"}]}`, false, ""},
+		{"command:git", `{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"rm"}]}`, true, ""},
+		{"command:git", `{"kind":"shell","commands":[]}`, true, ""},
+		{"read", `{"kind":"read","path":"/x"}`, false, ""},
+		{"read", `{"kind":"write","fileName":"/x"}`, true, ""},
+		{"domain:example.org", `{"kind":"url","url":"https://example.org/a"}`, false, ""},
+		{"domain:example.org", `{"kind":"url","url":"https://evil.example/example.org"}`, true, ""},
+		{"mcp:s/*", `{"kind":"mcp","serverName":"s","toolName":"x"}`, false, ""},
+		{"mcp:s/y", `{"kind":"mcp","serverName":"s","toolName":"x"}`, true, ""},
+		{"tool:t", `{"kind":"new","toolName":"t"}`, true, ""},
+		{"tool:t", `nonsense`, true, ""},
+		// What only the call itself can be approved for.
+		{"write", `{"kind":"write","fileName":"/etc/x","canOfferSessionApproval":false}`, true, ""},
+		{"write", `{"kind":"write","fileName":"x","canOfferSessionApproval":true}`, false, ""},
+		{"command:cat", `{"kind":"shell","commands":[{"identifier":"cat"}],"canOfferSessionApproval":false}`, true, ""},
+		{"read", `{"kind":"read","path":"/etc/x"}`, true, `{"kind":"path","accessKind":"read","paths":["/etc/x"]}`},
 	} {
 		rules := Rules{Granted: strings.Fields(tc.granted)}
-		if got := rules.Asks(json.RawMessage(tc.request)); got != tc.want {
+		if got := rules.Asks(json.RawMessage(tc.request), json.RawMessage(tc.prompt)); got != tc.want {
 			t.Errorf("%s with %q: asks %v", tc.request, tc.granted, got)
 		}
-		if (Rules{ApproveAll: true}).Asks(json.RawMessage(tc.request)) {
+		if (Rules{ApproveAll: true}).Asks(json.RawMessage(tc.request), nil) {
 			t.Errorf("%s asks though all is approved", tc.request)
 		}
 	}
@@ -112,6 +118,8 @@ func TestGrants(t *testing.T) {
 		{`{"kind":"mcp","serverName":"s","toolName":"t"}`, "", asked, "mcp:s/t"},
 		{`{"kind":"write"}`, "", asked, "write"},
 		{"", "example.org", asked, "domain:example.org"},
+		{"", "", `{"kind":"write","canOfferSessionApproval":false}`, ""},
+		{"", "", `{"kind":"write","canOfferSessionApproval":true}`, "write"},
 		{`{}`, "", asked, ""},
 		{`"x"`, "", asked, ""},
 	} {
@@ -129,7 +137,7 @@ func TestApprovalGrantsWhatWasAsked(t *testing.T) {
 		`{"kind":"shell","commands":[{"identifier":"git"},{"identifier":"ls"}]}`, `{"kind":"write"}`, `{"kind":"memory"}`,
 	} {
 		raw := json.RawMessage(asked)
-		if (Rules{Granted: Grants(Approval(raw), "", raw)}).Asks(raw) {
+		if (Rules{Granted: Grants(Approval(raw), "", raw)}).Asks(raw, nil) {
 			t.Errorf("%s asks again after %s", asked, Approval(raw))
 		}
 	}

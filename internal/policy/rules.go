@@ -26,9 +26,10 @@ type Rules struct {
 	URLs   []string
 }
 
-// Asks reports whether a call needs to be asked about. request is the question as
-// it would be put.
-func (r Rules) Asks(request json.RawMessage) bool {
+// Asks reports whether a call needs to be asked about. request and prompt are the
+// question as it would be put. One about paths outside of where the session works
+// is covered by no approval but that of the call itself.
+func (r Rules) Asks(request, prompt json.RawMessage) bool {
 	if r.ApproveAll {
 		return false
 	}
@@ -44,7 +45,13 @@ func (r Rules) Asks(request json.RawMessage) bool {
 			return false
 		}
 	}
-	keys := subjects(request)
+	var shown struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(prompt, &shown) == nil && shown.Kind == "path" {
+		return true
+	}
+	keys := lasting(request)
 	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) && !covers(r.Located, k) })
 }
 

@@ -130,7 +130,7 @@ func (m *machine) question(id string, request, prompt json.RawMessage, forced, f
 	switch {
 	case rules.Denies(request):
 		m.refused(id, policy.DeniedByRules())
-	case free || !forced && !rules.Asks(request):
+	case free || !forced && !rules.Asks(request, prompt):
 		m.run(id)
 	case !m.answersPermission():
 		m.refused(id, policy.NotAvailable())
