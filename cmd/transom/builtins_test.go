@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +74,52 @@ func TestListAndPlanOfTheModel(t *testing.T) {
 	const list = `"rows":[{"id":"a","title":"First","status":"pending"},{"id":"b","title":"Second","status":"done"}],"dependencies":[{"todoId":"b","dependsOn":"a"}]`
 	if a := p.ask(7, "session.plan.readSqlTodosWithDependencies", `{"sessionId":"s1"}`); !strings.Contains(a, list) {
 		t.Errorf("todos: %s", a)
+	}
+	p.in.Close()
+	p.exits(0)
+}
+
+// An approval for the session covers reads where the session works, and none
+// outside: there each call is asked about.
+func TestApprovalStaysInside(t *testing.T) {
+	dir, outside := t.TempDir(), "/etc/hosts"
+	inside := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(inside, []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	view := func(path string) modelfile.Message { return scripted.Call("view", fmt.Sprintf(`{"path":%q}`, path)) }
+	model := scripted.New(scripted.Config{Replies: []modelfile.Message{
+		view(inside), view(inside), view(outside), view(outside), scripted.Say("done"),
+	}})
+	endpoint := httptest.NewServer(model.Handler())
+	defer endpoint.Close()
+	p := launch(t, nil, "--headless", "--stdio")
+	p.ask(1, "session.create", fmt.Sprintf(`{"sessionId":"s1","model":"m","workingDirectory":%q,"requestPermission":true,"provider":{"type":"openai","baseUrl":%q}}`, dir, endpoint.URL+"/v1"))
+	io.WriteString(p.in, request(2, "session.send", `{"sessionId":"s1","prompt":"go"}`))
+	var asked []string
+	for idle := false; !idle; {
+		var f frame
+		if err := json.Unmarshal([]byte(readBody(t, p.out)), &f); err != nil {
+			t.Fatal(err)
+		}
+		switch e := f.Params.Event; e.Type {
+		case "permission.requested":
+			var q struct {
+				RequestID         string
+				PermissionRequest struct{ Path string }
+			}
+			if err := json.Unmarshal(e.Data, &q); err != nil {
+				t.Fatal(err)
+			}
+			asked = append(asked, q.PermissionRequest.Path)
+			io.WriteString(p.in, request(10+len(asked), "session.permissions.handlePendingPermissionRequest",
+				fmt.Sprintf(`{"sessionId":"s1","requestId":%q,"result":{"kind":"approve-for-session"}}`, q.RequestID)))
+		case "session.idle":
+			idle = true
+		}
+	}
+	if want := []string{inside, outside, outside}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %v, want %v", asked, want)
 	}
 	p.in.Close()
 	p.exits(0)
