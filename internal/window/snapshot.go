@@ -12,6 +12,7 @@ type snapshot struct {
 	Tokens  int              `json:",omitempty"`
 	Batch   *model.Message   `json:",omitempty"`
 	Results []*model.Message `json:",omitempty"`
+	Later   []model.Message  `json:",omitempty"`
 	Seed    *Seed            `json:",omitempty"`
 	Prompts []string         `json:",omitempty"`
 	Mark    int              `json:",omitempty"`
@@ -20,7 +21,7 @@ type snapshot struct {
 
 // MarshalJSON encodes the window for a checkpoint.
 func (w Window) MarshalJSON() ([]byte, error) {
-	return json.Marshal(snapshot{w.settled, w.tokens, w.batch, w.results, w.seed, w.prompts, w.mark, w.marked})
+	return json.Marshal(snapshot{w.settled, w.tokens, w.batch, w.results, w.later, w.seed, w.prompts, w.mark, w.marked})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
@@ -29,6 +30,6 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	*w = Window{settled: s.Settled, tokens: s.Tokens, batch: s.Batch, results: s.Results, seed: s.Seed, prompts: s.Prompts, mark: s.Mark, marked: s.Marked}
+	*w = Window{settled: s.Settled, tokens: s.Tokens, batch: s.Batch, results: s.Results, later: s.Later, seed: s.Seed, prompts: s.Prompts, mark: s.Mark, marked: s.Marked}
 	return nil
 }
