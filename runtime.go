@@ -306,7 +306,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
 	}
 	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up", id)}
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up. Delete the session to use its id again", id)}
 	}
 	if err != nil {
 		log.Close()

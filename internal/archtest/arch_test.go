@@ -97,6 +97,7 @@ var layers = []struct {
 	{"internal/shell", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
+	{"internal/durability", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {
