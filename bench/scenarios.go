@@ -21,7 +21,8 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:])
-	return fmt.Sprintf("%x-%x-4%x-8%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])[:36]
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // settle lets a process come to rest before its memory is read.
