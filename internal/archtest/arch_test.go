@@ -79,6 +79,7 @@ var layers = []struct {
 }{
 	{"cmd", 8},
 	{"conformance", 8},
+	{"bench", 8},
 	{"internal/cli", 7},
 	{"server", 7},
 	{"remote", 6},
