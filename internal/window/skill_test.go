@@ -50,6 +50,9 @@ func TestSkillContext(t *testing.T) {
 	if err := json.Unmarshal(raw, &restored); err != nil {
 		t.Fatal(err)
 	}
+	if err := restored.TakeMessages(string(w.AppendMessages(nil))); err != nil {
+		t.Fatal(err)
+	}
 	w = restored
 	before := w.Tokens()
 	apply(event.ToolComplete{ToolCallID: "2", Success: true, Result: &event.ToolResult{Content: "done"}})
