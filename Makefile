@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 
-.PHONY: build test lint fuzz bench conformance demo clean
+.PHONY: build test lint fuzz bench guard conformance demo clean
 
 # One static binary, which needs nothing of the machine it runs on.
 build:
@@ -31,6 +31,10 @@ fuzz:
 
 bench:
 	go test -run='^$$' -bench=. -benchmem ./...
+
+# What the hot rooms allocate, against what was recorded: see bench/guard.
+guard:
+	go run ./bench/guard
 
 # Hosts on the published SDKs against the binary: see conformance/README.md.
 conformance:
