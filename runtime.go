@@ -65,7 +65,8 @@ type loaded struct {
 	takers     sync.Map     // ids of clients that take commands which nobody has registered
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
-	files      sync.Mutex   // held while the session's own files are changed
+	skills     skills
+	files      sync.Mutex // held while the session's own files are changed
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -173,6 +174,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
+	sess.skills.update(cfg.Skills, &cfg.ConfigDiscovery)
+	r.scan(sess, cfg.Dir)
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
@@ -200,6 +203,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	sess.tellSkills()
 	h.warnProvider()
 	return h, nil
 }
@@ -306,7 +310,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
 	}
 	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up", id)}
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up. Delete the session to use its id again", id)}
 	}
 	if err != nil {
 		log.Close()
