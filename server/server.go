@@ -56,6 +56,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	closing   bool
 	exposed   map[string]*exposure // sessions of peers, by id
+	keepers   keepers
 
 	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once
