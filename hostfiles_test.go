@@ -269,7 +269,7 @@ func TestHostKeepsOnce(t *testing.T) {
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(rt.ReleaseSession(ctx, s.ID()), rt.KeepFiles(good), rt.KeepFiles(good)); err != nil {
+	if err := errors.Join(rt.CloseSession(ctx, s.ID()), rt.KeepFiles(good), rt.KeepFiles(good)); err != nil {
 		t.Fatal(err)
 	}
 	other := good

@@ -93,7 +93,7 @@ func TestTooLate(t *testing.T) {
 				hang := true
 				m.Hook = func(op, _ string) error {
 					if hang && op == "appendFile" {
-						time.Sleep(time.Hour)
+						<-time.After(time.Hour)
 					}
 					return nil
 				}
@@ -126,7 +126,7 @@ func TestTooLate(t *testing.T) {
 						t.Errorf("records %v, damage %v; the file:\n%s", got, damage, m.Get("/state/"+File))
 					}
 				}
-				time.Sleep(2 * time.Hour) // let the host's own goroutine end
+				<-time.After(2 * time.Hour) // let the host's own goroutine end
 			})
 		})
 	}
