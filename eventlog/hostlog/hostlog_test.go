@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,9 +91,10 @@ func TestTooLate(t *testing.T) {
 				if _, err := l.Append(eventlog.Batch{Lines: eventlogtest.Lines(0, 2)}); err != nil {
 					t.Fatal(err)
 				}
-				hang := true
+				var hang atomic.Bool
+				hang.Store(true)
 				m.Hook = func(op, _ string) error {
-					if hang && op == "appendFile" {
+					if hang.Load() && op == "appendFile" {
 						<-time.After(time.Hour)
 					}
 					return nil
@@ -105,7 +107,7 @@ func TestTooLate(t *testing.T) {
 				if took := time.Since(begun); took != DefaultAppendTime {
 					t.Errorf("it took %v", took)
 				}
-				hang = false
+				hang.Store(false)
 				want := text(eventlogtest.Line(0), eventlogtest.Line(1))
 				if got, _ := read(t, l); !cmp.Equal(got, want) {
 					t.Fatalf("after the failure: %v", got)
