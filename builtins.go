@@ -92,13 +92,22 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 // offered are the built-in tools that the attached hosts, and one that attaches
 // now, make possible.
 func (s *loaded) offered(answers []string) (*tool.Registry, error) {
-	if s.own == nil || s.ownErr != nil {
+	if s.ownErr != nil {
 		return nil, s.ownErr
 	}
-	tools := slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
-		method, needs := hostTools[t.Name]
-		return needs && !slices.Contains(answers, method) && !s.answered(method)
-	})
+	var tools []tool.Tool
+	if s.own != nil {
+		tools = slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
+			method, needs := hostTools[t.Name]
+			return needs && !slices.Contains(answers, method) && !s.answered(method)
+		})
+	}
+	if t, ok := s.skillTool(); ok {
+		tools = append(tools, t)
+	}
+	if tools == nil {
+		return nil, nil
+	}
 	return tool.NewRegistry(tools)
 }
 

@@ -66,7 +66,8 @@ type loaded struct {
 	takers     sync.Map     // ids of clients that take commands which nobody has registered
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
-	files      sync.Mutex   // held while the session's own files are changed
+	skills     skills
+	files      sync.Mutex // held while the session's own files are changed
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -178,6 +179,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
+	sess.skills.update(cfg.Skills, &cfg.ConfigDiscovery)
+	r.scan(sess, cfg.Dir)
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
@@ -205,6 +208,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	sess.tellSkills()
 	h.warnProvider()
 	return h, nil
 }
