@@ -58,6 +58,8 @@ type Server struct {
 	exposed   map[string]*exposure // sessions of peers, by id
 	keepers   keepers
 
+	attempts attempts // of clients that have no good token yet
+
 	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once
 	closeRT  sync.Once
