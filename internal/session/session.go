@@ -202,7 +202,7 @@ func (s *Session) run() {
 			s.flush()
 			buf = items
 		}
-		if s.due && !s.state.Busy() { // nobody waits for it
+		if s.due && (!s.state.Busy() || s.state.Phase() == turn.Thinking) { // nobody waits for it
 			s.due = false
 			s.checkpoint()
 		}

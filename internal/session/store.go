@@ -65,6 +65,12 @@ func Load(log eventlog.Log) (turn.State, []eventlog.Damage, error) {
 	return s, damages, nil
 }
 
+// Usable reports whether a checkpoint is one that this version reads.
+func Usable(data []byte) bool {
+	_, err := turn.Restore(data)
+	return err == nil
+}
+
 // checkpointEvery is after how many bytes of log a checkpoint is due, where half
 // the last one's size is not more: a resume folds no more than that, and
 // checkpoints write no more than about twice what the log does.
