@@ -99,9 +99,6 @@ type Permission struct {
 	Request json.RawMessage
 	// Prompt is the same for display, as promptRequest; nil shows Request.
 	Prompt json.RawMessage
-	// Subject is what a lasting approval of this call would cover, in the words of
-	// the rules: the command identifiers of a shell call, the domain of a URL.
-	Subject []string
 }
 
 // Handler runs one call. An error is shown to people (up to [MaxDetail]) and to the model
