@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 
-.PHONY: build test lint fuzz kill bench conformance demo clean chaos soak
+.PHONY: build test lint fuzz kill chaos soak bench guard conformance demo clean
 
 # One static binary, which needs nothing of the machine it runs on.
 build:
@@ -45,6 +45,10 @@ chaos:
 
 soak:
 	go test -count=1 -timeout 24h -run 'TestSoak$$' ./internal/stress -v -stress.for $(FOR)
+
+# What the hot rooms allocate, against what was recorded: see bench/guard.
+guard:
+	go run ./bench/guard
 
 # Hosts on the published SDKs against the binary: see conformance/README.md.
 conformance:

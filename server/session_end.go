@@ -56,6 +56,7 @@ func deleteSession(c *conn, r *jsonrpc2.Responder) {
 				a.reads.Wait()
 				l.ends()
 			}
+			c.claim(p.SessionID)
 			err := c.srv.cfg.Runtime.DeleteSession(ctx, p.SessionID)
 			if a != nil && err == nil {
 				select {
