@@ -66,6 +66,7 @@ type loaded struct {
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	files      sync.Mutex   // held while the session's own files are changed
+	servers    servers      // MCP
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -173,7 +174,11 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
+	settings.Awaited, err = r.serve(sess, cfg.MCP)
+	if err == nil {
+		settings.BuiltIns, err = sess.offered(cfg.Answers)
+	}
+	if err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
 	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision})
@@ -355,7 +360,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

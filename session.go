@@ -140,10 +140,15 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
+	awaited, err := h.rt.serve(s, cfg.MCP)
+	if err != nil {
+		return err
+	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
+	settings.Awaited = awaited
 	in.Settings = &settings
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
@@ -151,6 +156,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision})
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	s.reposted()
 	return err
 }
 

@@ -39,7 +39,6 @@ var sessionFields = []fieldRule{
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledMcpServers", any: true},
 	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableConfigDiscovery"},
@@ -52,7 +51,6 @@ var sessionFields = []fieldRule{
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
 	{name: "enableSkills"},
-	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
@@ -68,7 +66,6 @@ var sessionFields = []fieldRule{
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
-	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "openCanvases"},
 	{name: "pluginDirectories"},
@@ -76,7 +73,6 @@ var sessionFields = []fieldRule{
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
-	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
@@ -191,6 +187,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	cfg.MCP = p.mcp()
 	p.begin(&cfg)
 	return cfg
 }
@@ -207,6 +204,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
+	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
 	return cfg
 }
