@@ -32,16 +32,13 @@ var sessionFields = []fieldRule{
 	{name: "authClientIdMetadataUrl", any: true},
 	{name: "canvases"},
 	{name: "canvasProvider"},
-	{name: "capi"},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableConfigDiscovery"},
 	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
@@ -50,7 +47,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "enableSkills"},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
@@ -74,7 +70,6 @@ var sessionFields = []fieldRule{
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
 	{name: "requestedEnvironmentVariables"},
-	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -88,8 +83,13 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
 	{name: "allowAllMcpServerInstructions"},
+	{name: "capi"},
 	{name: "askUserDisabled", any: true},
 	{name: "continueOnAutoMode"},
+	{name: "disabledSkills", any: true},
+	{name: "enableConfigDiscovery"},
+	{name: "enableSkills"},
+	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
@@ -189,6 +189,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	}
 	cfg.MCP = p.mcp()
 	p.begin(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
 	return cfg
 }
 
@@ -206,6 +207,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	}
 	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
 	return cfg
 }
 

@@ -150,6 +150,7 @@ type sessionParams struct {
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
 	mcpParams
+	skillParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`

@@ -35,6 +35,8 @@ type Outcome struct {
 	References []string
 	// Structured is the result as JSON; nil where there is none.
 	Structured json.RawMessage
+	// Skill is what the call loaded; nil where it did not, or did not succeed.
+	Skill *Skill
 }
 
 // Settle decides what a call came to. It is the only way from what a handler or
@@ -80,6 +82,7 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 		if res.Detail != "" {
 			o.DetailedContent = strings.ToValidUTF8(res.Detail, "\ufffd")
 		}
+		o.Skill = res.Skill
 		return o
 	}
 	o.Code = string(o.Type)
