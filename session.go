@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
@@ -67,7 +68,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
 	}, nil
 }
@@ -80,10 +81,13 @@ func or[T any](p *T) (v T) {
 	return v
 }
 
-// transcript is where a session's log can be read; "" where the store has no
-// files.
+// transcript is where a session's log can be read, in its host's words where that
+// keeps it; "" where the store has no files.
 func (r *Runtime) transcript(id string) string {
-	if dir := r.store.Dir(id); dir != "" {
+	if k := r.kept.Load(); k != nil {
+		return k.layout.Must(hostlog.File)
+	}
+	if dir := r.storage().Dir(id); dir != "" {
 		return filepath.Join(dir, "events.jsonl")
 	}
 	return ""
@@ -168,7 +172,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false

@@ -32,7 +32,6 @@ const (
 	reasonSandbox      = "sandboxes are not served yet"
 	reasonSchedule     = "nothing can be scheduled here yet"
 	reasonSend         = "use session.send"
-	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
 	reasonSessions     = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn        = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
 	reasonTasks        = "background tasks are not served yet"
@@ -197,7 +196,6 @@ var refusals = []refusal{
 	{"session.workspaces.truncateSummaries", reasonWorkspace},
 	{"session.workspaces.updateMetadata", reasonWorkspace},
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
-	{"sessionFs.setProvider", reasonSessionFs},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.fork", reasonSessions},

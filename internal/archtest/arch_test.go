@@ -96,6 +96,7 @@ var layers = []struct {
 	{"tool", 1},
 	{"eventlog", 1},
 	{"event", 0},
+	{"sessionfs", 0},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/archtest", 9},
