@@ -34,6 +34,8 @@ type Runtime struct {
 	user   userSettings
 	places stateFile[located]
 
+	plugged pluginStore
+
 	accounts catalog.Accounts
 	client   *http.Client // makes the requests of all providers
 	outbound outbound
@@ -67,6 +69,7 @@ type loaded struct {
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
+	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
 	servers    servers    // MCP
 }
@@ -114,6 +117,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.store, r.owns = store, true
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
+		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil
 }
@@ -180,8 +184,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	sess.skills.update(cfg.Skills, &cfg.ConfigDiscovery)
-	r.scan(sess, cfg.Dir)
+	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
 	settings.Awaited, err = r.serve(sess, cfg.MCP)
 	if err == nil {
 		settings.BuiltIns, err = sess.offered(cfg.Answers)
@@ -213,7 +216,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
-	sess.tellSkills()
+	sess.tellEquipment()
 	h.warnProvider()
 	return h, nil
 }

@@ -162,7 +162,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	s.reposted()
 	if err == nil {
-		s.tellSkills()
+		s.tellEquipment()
 	}
 	return err
 }
@@ -200,9 +200,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
-	if s.skills.update(cfg.Skills, cfg.ConfigDiscovery) || dir != v.Dir {
-		r.scan(s, dir)
-	}
+	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err

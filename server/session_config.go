@@ -64,7 +64,6 @@ var sessionFields = []fieldRule{
 	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "memory"},
 	{name: "openCanvases"},
-	{name: "pluginDirectories"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
@@ -89,6 +88,7 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "disabledSkills", any: true},
 	{name: "enableConfigDiscovery"},
 	{name: "enableSkills"},
+	{name: "pluginDirectories"},
 	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
@@ -189,7 +189,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	}
 	cfg.MCP = p.mcp()
 	p.begin(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	return cfg
 }
 
@@ -207,7 +207,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	}
 	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	return cfg
 }
 

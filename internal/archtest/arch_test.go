@@ -86,6 +86,7 @@ var layers = []struct {
 	{".", 5},
 	{"internal/session", 4},
 	{"internal/turn", 3},
+	{"internal/plugin", 3},
 	{"internal/window", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
