@@ -185,13 +185,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
-	settings.Awaited, err = r.serve(sess, cfg.MCP)
-	if err == nil {
-		settings.BuiltIns, err = sess.offered(cfg.Answers)
-	}
-	if err == nil {
-		err = clash(settings.BuiltIns, cfg.Tools, settings)
-	}
+	err = r.tools(sess, cfg, &settings)
 	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)

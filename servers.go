@@ -56,6 +56,17 @@ func (s *loaded) hostOf() mcp.Host {
 	return s.servers.host
 }
 
+// tools finds out what a new session has of tools besides those of its host.
+func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err error) {
+	if set.Awaited, err = r.serve(s, cfg.MCP); err != nil {
+		return err
+	}
+	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
+		return err
+	}
+	return clash(set.BuiltIns, cfg.Tools, *set)
+}
+
 // serve takes a session's configuration of MCP servers; nil leaves it as it is. It
 // returns the number of what the next model call waits for.
 func (r *Runtime) serve(s *loaded, cfg *MCPConfig) (awaited uint64, err error) {
