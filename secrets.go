@@ -88,7 +88,12 @@ func (s *secrets) provider(p *ProviderConfig) {
 			}
 		}
 	}
-	for name, value := range p.Headers {
+	s.headers(p.Headers)
+}
+
+// headers remembers the values of headers that hold secrets by their names.
+func (s *secrets) headers(headers map[string]string) {
+	for name, value := range headers {
 		if private(name) {
 			_, credentials, _ := strings.Cut(value, " ") // "Bearer x", "Basic x"
 			s.add(value, credentials)
@@ -96,10 +101,20 @@ func (s *secrets) provider(p *ProviderConfig) {
 	}
 }
 
+// variables remembers the values of variables that hold secrets by their names, and
+// look like such: "TOKEN_FILE=/run/token" and "KEYBOARD=german" hold none.
+func (s *secrets) variables(env map[string]string) {
+	for name, value := range env {
+		if private(name) && len(value) >= 8 && !strings.ContainsAny(value[:1], "/.~$") && (len(value) >= 20 || strings.ContainsAny(value, "0123456789")) {
+			s.add(value)
+		}
+	}
+}
+
 // private reports whether what has this name is a secret by all appearance.
 func private(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "passw", "cookie", "credential", "session", "signature"}, func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "passw", "cookie", "credential"}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // list returns the secrets.

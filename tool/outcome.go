@@ -33,6 +33,8 @@ type Outcome struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Structured is the result as JSON; nil where there is none.
+	Structured json.RawMessage
 	// Skill is what the call loaded; nil where it did not, or did not succeed.
 	Skill *Skill
 }
@@ -64,9 +66,14 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 			EventMessage: detail(redact(err.Error())),
 		}
 	}
-	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References}
+	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References, Structured: res.Structured}
 	if o.Telemetry != nil {
 		o.Telemetry = object(json.RawMessage(redact(string(o.Telemetry))))
+	}
+	if o.Structured != nil {
+		if o.Structured = json.RawMessage(redact(string(o.Structured))); !json.Valid(o.Structured) {
+			o.Structured = nil
+		}
 	}
 	var leftOut string
 	o.Binary, leftOut = readable(res.Binary)
