@@ -12,6 +12,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/history"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
@@ -47,6 +48,9 @@ type Config struct {
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
 	Compose func(ctx context.Context, dir string) (string, error)
+	// Restore brings files back to what they held before tools wrote to them; nil
+	// where none are kept.
+	Restore func([]event.FileRestore) turn.FilesRestored
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
@@ -90,6 +94,12 @@ type Session struct {
 	view atomic.Pointer[turn.State]
 	done chan struct{}
 
+	cut struct { // what is no part of the history, as of a number of boundaries
+		mu         sync.Mutex
+		boundaries int64
+		cuts       []history.Cut
+	}
+
 	askers  sync.Map // client id → Asker
 	hookers sync.Map // client id → Hooker
 
@@ -101,6 +111,7 @@ type Session struct {
 	wrote          eventlog.Position  // of the step's first record
 	out            []publication      // readied, not yet in the feed
 	stopCompaction context.CancelFunc // nil: none was made
+	parked         map[turn.Parked]func(any, error)
 	cancel         context.CancelFunc
 	effects        context.Context
 	running        sync.WaitGroup
@@ -205,6 +216,9 @@ func (s *Session) run() {
 
 // finish releases what the session holds, once its effects have ended.
 func (s *Session) finish() {
+	for _, done := range s.parked {
+		done(nil, ErrUnloaded)
+	}
 	for _, it := range s.box.close() {
 		if it.done != nil {
 			it.done(nil, ErrUnloaded)
@@ -246,7 +260,7 @@ func (s *Session) handle(it item) {
 		s.failed(it, err)
 		return
 	}
-	before := s.state.Clears
+	before, bounds := s.state.Clears, s.state.Boundaries
 	s.state = next
 	if _, piece := in.Body.(turn.ModelChunk); piece {
 		s.publish(ready.Events) // together with the pieces that wait behind it
@@ -272,10 +286,26 @@ func (s *Session) handle(it item) {
 	for _, e := range ready.Start {
 		s.start(e)
 	}
-	if it.done != nil {
+	if p, ok := ready.Result.(turn.Parked); ok && it.done != nil {
+		if s.parked == nil {
+			s.parked = map[turn.Parked]func(any, error){}
+		}
+		s.parked[p] = it.done
+	} else if it.done != nil {
 		it.done(ready.Result, nil)
 	}
-	s.due = s.due || s.state.Clears != before
+	s.answer(ready.Answers)
+	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds
+}
+
+// answer answers inputs that were parked.
+func (s *Session) answer(answers []turn.Answer) {
+	for _, a := range answers {
+		if done := s.parked[turn.Parked(a.ID)]; done != nil {
+			delete(s.parked, turn.Parked(a.ID))
+			done(a.Result, a.Err)
+		}
+	}
 }
 
 // complete fills in what the input's maker could not know.
@@ -326,6 +356,7 @@ func (s *Session) failed(it item, err error) {
 	s.flush()
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
+	s.answer(ready.Answers)
 	if leaves {
 		s.handle(it) // the turn is over: what is left of it needs no record
 	}
@@ -395,7 +426,7 @@ func (s *Session) lines(events []*event.Event) (lines [][]byte, provisional bool
 		}
 		lines = append(lines, e.Line)
 		switch e.Type {
-		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown:
+		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown, event.TypeTracking:
 		default:
 			provisional = false
 		}

@@ -32,6 +32,9 @@ func (m *machine) clear(in Clear) error {
 
 // abort ends the running turn. What waits stays waiting (S8).
 func (m *machine) abort(in Abort) {
+	if m.s.goingBack() != nil {
+		return // no turn is running
+	}
 	m.dropCompaction("the turn was aborted")
 	if in.Reason == "" {
 		in.Reason = "user_initiated"
@@ -69,10 +72,16 @@ func (m *machine) storeFailed(in StoreFailed) {
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
 		return
 	}
+	back := m.s.goingBack()
+	before := m.s
 	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Compacting = nil, nil, m.s.Loop.Open, nil, false, nil
 	m.ready.CancelCompaction = true
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
+	if back != nil {
+		m.parted(&before, &UnwrittenError{in.Err})
+		return
+	}
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
 	}})
