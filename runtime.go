@@ -66,6 +66,7 @@ type loaded struct {
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	files      sync.Mutex   // held while the session's own files are changed
+	captured   captures     // files as they were before tools wrote to them
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -189,7 +190,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client,
+		Settings: settings, Client: h.client, Track: cfg.TrackFiles,
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
@@ -347,6 +348,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models}
+	s.captured.store.Dir = r.snapshots(id)
 	s.system = &systemMessage{ask: s.ask, id: id}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
@@ -355,7 +357,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release, Restore: s.restore,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

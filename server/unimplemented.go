@@ -18,7 +18,6 @@ const (
 	reasonDebug        = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
 	reasonExtensions   = "extensions are not served"
 	reasonFactory      = "factories are not served"
-	reasonHistory      = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
 	reasonInstructions = "instruction files are read for sessions only; see session.instructions.getSources"
 	reasonInterrupt    = "use session.abort"
@@ -130,10 +129,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.logoutUser", reasonAccount},
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
-	{"session.history.listRewindPoints", reasonHistory},
-	{"session.history.previewRewind", reasonHistory},
-	{"session.history.rewind", reasonHistory},
-	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
 	{"session.mcp.apps.callTool", reasonMCP},
@@ -216,11 +211,9 @@ var refusals = []refusal{
 	{"sessionFs.setProvider", reasonSessionFs},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
-	{"sessions.fork", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
-	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 	{"skills.config.setDisabledSkills", reasonSkills},
 	{"skills.config.setSkillDisabled", reasonSkills},

@@ -15,6 +15,9 @@ func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
 	set, err := builtin.New(builtin.Config{
 		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Environ: c.Environ, Secrets: c.Secrets,
 		AskUser: askUser(c), ExitPlan: exitPlan(c), TodosChanged: c.TodosChanged,
+		BeforeWrite: func(ctx context.Context, ch builtin.Change) error {
+			return c.BeforeWrite(ctx, transom.FileChange(ch))
+		},
 	})
 	if err != nil {
 		return nil, err
