@@ -87,6 +87,9 @@ type SessionConfig struct {
 	Citations        bool
 	// Vision says whether the model takes pictures; nil: as its provider says.
 	Vision *bool
+	// NoSockets keeps requests to an account's models on HTTP, where those have
+	// WebSockets.
+	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
 	// TrackFiles keeps the files that Transom's own tools create and edit write to as
@@ -121,6 +124,11 @@ type SessionConfig struct {
 	// "userInput.request".
 	OnRequest RequestHandler
 	Answers   []string
+	// Skills says which skills the model can load.
+	Skills SkillConfig
+	// ConfigDiscovery looks for skills in the working directory, in those around it
+	// up to the top of its repository, and in the homes of the runtime and its user.
+	ConfigDiscovery bool
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -164,6 +172,7 @@ type ResumeConfig struct {
 	ReasoningSummary *string
 	Citations        *bool
 	Vision           *bool
+	NoSockets        *bool
 	Compaction       *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
@@ -191,6 +200,9 @@ type ResumeConfig struct {
 	ContinuePendingWork bool
 	// Quiet writes no session.resume event.
 	Quiet bool
+	// Skills and ConfigDiscovery are as in [SessionConfig]; not stored.
+	Skills          SkillConfig
+	ConfigDiscovery *bool
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }
@@ -199,7 +211,7 @@ type ResumeConfig struct {
 type ProviderConfig struct {
 	Type      string // openai, azure or anthropic; "openai" where empty
 	WireAPI   string // completions or responses; "completions" where empty
-	Transport string // http, also where it is websockets; a warning says so
+	Transport string // http or websockets (responses only); "http" where empty
 	BaseURL   string // such as http://localhost:11434/v1
 	// AzureAPIVersion chooses Azure's versioned route; "" is the v1 route.
 	AzureAPIVersion string

@@ -65,8 +65,9 @@ type loaded struct {
 	takers     sync.Map     // ids of clients that take commands which nobody has registered
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
-	files      sync.Mutex   // held while the session's own files are changed
-	captured   captures     // files as they were before tools wrote to them
+	skills     skills
+	files      sync.Mutex // held while the session's own files are changed
+	captured   captures   // files as they were before tools wrote to them
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -174,10 +175,12 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
+	sess.skills.update(cfg.Skills, &cfg.ConfigDiscovery)
+	r.scan(sess, cfg.Dir)
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
-	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision})
+	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
 	}
@@ -201,6 +204,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	sess.tellSkills()
 	h.warnProvider()
 	return h, nil
 }
@@ -307,7 +311,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
 	}
 	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up", id)}
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up. Delete the session to use its id again", id)}
 	}
 	if err != nil {
 		log.Close()

@@ -151,9 +151,11 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
 	}
-	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision})
+	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
-	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
+		s.tellSkills()
+	}
 	return err
 }
 
@@ -190,6 +192,9 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
+	if s.skills.update(cfg.Skills, cfg.ConfigDiscovery) || dir != v.Dir {
+		r.scan(s, dir)
+	}
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err
@@ -257,6 +262,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
+	if set, ok := c.(Configure); ok && set.reoffers {
+		h.sess.tellSkills()
+	}
 }
 
 // settler is a command that makes its result of what the core gave.
@@ -285,6 +293,13 @@ func (h *Session) located(c Command) (Command, error) {
 			return c, err
 		}
 		set.Dir = &dir
+		if h.sess.skills.follow() {
+			h.rt.scan(h.sess, dir)
+			if set.own, err = h.sess.offered(nil); err != nil {
+				return c, err
+			}
+			set.reoffers = true
+		}
 	}
 	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
 		h.sess.requests.switched(set.Vision)

@@ -57,6 +57,8 @@ type Server struct {
 	closing   bool
 	exposed   map[string]*exposure // sessions of peers, by id
 
+	attempts attempts // of clients that have no good token yet
+
 	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once
 	closeRT  sync.Once

@@ -32,7 +32,6 @@ var sessionFields = []fieldRule{
 	{name: "authClientIdMetadataUrl", any: true},
 	{name: "canvases"},
 	{name: "canvasProvider"},
-	{name: "capi"},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
@@ -40,9 +39,7 @@ var sessionFields = []fieldRule{
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "disabledMcpServers", any: true},
-	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableConfigDiscovery"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
 	{name: "enableHostGitOperations"},
@@ -50,7 +47,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "enableSkills"},
 	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
@@ -77,7 +73,6 @@ var sessionFields = []fieldRule{
 	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
-	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -91,8 +86,13 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
 	{name: "allowAllMcpServerInstructions"},
+	{name: "capi"},
 	{name: "askUserDisabled", any: true},
 	{name: "continueOnAutoMode"},
+	{name: "disabledSkills", any: true},
+	{name: "enableConfigDiscovery"},
+	{name: "enableSkills"},
+	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
@@ -192,6 +192,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		cfg.SystemMessage = *s
 	}
 	p.begin(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
 	return cfg
 }
 
@@ -208,6 +209,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	p.goOn(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
 	return cfg
 }
 

@@ -150,6 +150,7 @@ type sessionParams struct {
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
+	skillParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`

@@ -34,7 +34,6 @@ const (
 	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
 	reasonSessions     = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn        = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
-	reasonSkills       = "skills are not served yet"
 	reasonTasks        = "background tasks are not served yet"
 	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
 	reasonUsage        = "usage is not predicted; session.usage.getMetrics counts it"
@@ -188,12 +187,6 @@ var refusals = []refusal{
 	{"session.sendSystemNotification", reasonSend},
 	{"session.settings.evaluatePredicate", reasonManaged},
 	{"session.settings.snapshot", reasonManaged},
-	{"session.skills.disable", reasonSkills},
-	{"session.skills.enable", reasonSkills},
-	{"session.skills.ensureLoaded", reasonSkills},
-	{"session.skills.getInvoked", reasonSkills},
-	{"session.skills.list", reasonSkills},
-	{"session.skills.reload", reasonSkills},
 	{"session.tasks.register", reasonTasks},
 	{"session.tasks.startAgent", reasonTasks},
 	{"session.tasks.update", reasonTasks},
@@ -215,10 +208,6 @@ var refusals = []refusal{
 	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
-	{"skills.config.setDisabledSkills", reasonSkills},
-	{"skills.config.setSkillDisabled", reasonSkills},
-	{"skills.discover", reasonSkills},
-	{"skills.getDiscoveryPaths", reasonSkills},
 }
 
 // refuse is the answer to a method that is not served.

@@ -13,7 +13,7 @@ import (
 // builtIns makes a session's own tools.
 func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
 	set, err := builtin.New(builtin.Config{
-		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Environ: c.Environ, Secrets: c.Secrets,
+		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Home: c.Home, Environ: c.Environ, HideEnv: c.HideEnv, Secrets: c.Secrets,
 		AskUser: askUser(c), ExitPlan: exitPlan(c), TodosChanged: c.TodosChanged,
 		BeforeWrite: func(ctx context.Context, ch builtin.Change) error {
 			return c.BeforeWrite(ctx, transom.FileChange(ch))

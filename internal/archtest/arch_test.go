@@ -79,6 +79,7 @@ var layers = []struct {
 }{
 	{"cmd", 8},
 	{"conformance", 8},
+	{"bench", 8},
 	{"internal/cli", 7},
 	{"server", 7},
 	{"remote", 6},
@@ -91,6 +92,7 @@ var layers = []struct {
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"internal/skill", 2},
 	{"model", 1},
 	{"tool", 1},
 	{"eventlog", 1},
@@ -99,6 +101,7 @@ var layers = []struct {
 	{"internal/shell", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
+	{"internal/durability", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

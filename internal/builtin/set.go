@@ -29,6 +29,10 @@ type Config struct {
 	// to detach.
 	SessionDir string
 
+	// Home is the directory of Transom's own files, which no approval that lasts
+	// covers changing; "" is none.
+	Home string
+
 	// Environ is the environment of commands before anything is taken out; nil
 	// is that of this process.
 	Environ []string

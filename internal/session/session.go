@@ -107,6 +107,8 @@ type Session struct {
 	state          turn.State
 	pen            bool
 	due            bool               // a checkpoint is worth its while
+	kept           eventlog.Position  // where the newest checkpoint stands, or the session began here
+	keptBytes      int64              // its size
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
 	out            []publication      // readied, not yet in the feed
@@ -127,7 +129,7 @@ func Start(cfg Config) *Session {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
-	s.real, s.pen = cfg.Log.End() > 0, cfg.Pen
+	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.publishView()
 	go s.run()
@@ -204,7 +206,7 @@ func (s *Session) run() {
 			s.flush()
 			buf = items
 		}
-		if s.due && !s.state.Busy() { // nobody waits for it
+		if s.due && (!s.state.Busy() || s.state.Phase() == turn.Thinking) { // nobody waits for it
 			s.due = false
 			s.checkpoint()
 		}
@@ -295,7 +297,8 @@ func (s *Session) handle(it item) {
 		it.done(ready.Result, nil)
 	}
 	s.answer(ready.Answers)
-	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds
+	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds ||
+		int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
 }
 
 // answer answers inputs that were parked.

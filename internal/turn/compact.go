@@ -117,7 +117,7 @@ func (m *machine) beginCompaction(trigger, instructions string) {
 	})
 	m.start(&StartCompaction{ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
-		SessionID: m.s.SessionID, InteractionID: m.in.NewID(), Initiator: "agent",
+		SessionID: m.s.SessionID, InteractionID: m.in.NewID(), Initiator: "agent", Interaction: model.ForCompaction,
 	}})
 }
 
