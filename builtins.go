@@ -46,6 +46,9 @@ type BuiltInContext struct {
 	Dirs func() []string
 	// Files is the directory that belongs to the session; "" is none.
 	Files string
+	// Kept are the session's files where its host keeps them, and Files is "" then;
+	// nil: nobody does.
+	Kept *KeptFiles
 	// Home is the directory of Transom's own files.
 	Home string
 	// Environ is the environment of child processes, without what the runtime was
@@ -85,7 +88,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		return
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
-		SessionID: id, Files: r.store.Dir(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
+		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
 		BeforeWrite:  s.capture,

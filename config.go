@@ -44,6 +44,8 @@ type Config struct {
 	// Dir is the working directory of sessions that name none; "" is the
 	// process's.
 	Dir string
+	// PluginDirectories are those of plugins that every session has.
+	PluginDirectories []string
 }
 
 // SessionConfig says what a session begins with. The zero SessionConfig is
@@ -127,8 +129,12 @@ type SessionConfig struct {
 	// Skills says which skills the model can load.
 	Skills SkillConfig
 	// ConfigDiscovery looks for skills in the working directory, in those around it
-	// up to the top of its repository, and in the homes of the runtime and its user.
+	// up to the top of its repository, in the homes of the runtime and its user, and
+	// in the plugins that are installed.
 	ConfigDiscovery bool
+	// PluginDirectories are those of the session's plugins, relative ones below the
+	// working directory. One that is none is told of in a warning.
+	PluginDirectories []string
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -200,9 +206,11 @@ type ResumeConfig struct {
 	ContinuePendingWork bool
 	// Quiet writes no session.resume event.
 	Quiet bool
-	// Skills and ConfigDiscovery are as in [SessionConfig]; not stored.
-	Skills          SkillConfig
-	ConfigDiscovery *bool
+	// Skills, ConfigDiscovery and PluginDirectories are as in [SessionConfig]; not
+	// stored.
+	Skills            SkillConfig
+	ConfigDiscovery   *bool
+	PluginDirectories []string
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }

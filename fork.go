@@ -32,10 +32,10 @@ func (r *Runtime) ForkSession(ctx context.Context, f Fork) (id string, err error
 	if s := r.live(f.SessionID); s != nil { // behind what it was asked before
 		_, _ = s.Do(ctx, turn.Configure{}, nil)
 	}
-	if _, err := r.store.Stat(ctx, f.SessionID); errors.Is(err, eventlog.ErrNotFound) || errors.Is(err, eventlog.ErrInvalidID) {
+	if _, err := r.storage().Stat(ctx, f.SessionID); errors.Is(err, eventlog.ErrNotFound) || errors.Is(err, eventlog.ErrInvalidID) {
 		return "", &Error{Op: op, Kind: KindNotFound, SessionID: f.SessionID, Err: err, Msg: fmt.Sprintf("Session %s not found or has no persisted events: send it a message first, or save it", f.SessionID)}
 	}
-	source, _, err := r.store.Open(ctx, f.SessionID)
+	source, _, err := r.storage().Open(ctx, f.SessionID)
 	if err != nil {
 		return "", wrap(op, f.SessionID, err)
 	}
@@ -66,7 +66,7 @@ func (r *Runtime) writeFork(ctx context.Context, id string, lines [][]byte) erro
 	if err := hold.TakePen(); err != nil {
 		return err
 	}
-	log, err := r.store.Create(ctx, id)
+	log, err := r.storage().Create(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *Runtime) ReadPersisted(ctx context.Context, q PersistedQuery) (EventPag
 	if q.Max <= 0 {
 		q.Max = 200
 	}
-	log, _, err := r.store.Open(ctx, q.SessionID)
+	log, _, err := r.storage().Open(ctx, q.SessionID)
 	if err != nil {
 		return EventPage{}, wrap(op, q.SessionID, err)
 	}

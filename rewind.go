@@ -298,7 +298,7 @@ func (h History) Prune() error {
 
 // snapshots is where a session keeps files as they were; "" where it keeps none.
 func (r *Runtime) snapshots(id string) string {
-	if dir := r.store.Dir(id); dir != "" {
+	if dir := r.storage().Dir(id); dir != "" {
 		return filepath.Join(dir, snapshotDir)
 	}
 	return ""

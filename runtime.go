@@ -34,11 +34,14 @@ type Runtime struct {
 	user   userSettings
 	places stateFile[located]
 
+	plugged pluginStore
+
 	accounts catalog.Accounts
 	client   *http.Client // makes the requests of all providers
 	outbound outbound
 
 	mu       sync.Mutex
+	kept     atomic.Pointer[keeping] // nil: sessions are in store
 	sessions map[string]*slot
 	watchers map[int]func(Lifecycle)
 	serial   int
@@ -66,6 +69,7 @@ type loaded struct {
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
+	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
 	captured   captures   // files as they were before tools wrote to them
 }
@@ -113,6 +117,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.store, r.owns = store, true
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
+		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil
 }
@@ -131,6 +136,9 @@ func home(cfg Config) (string, error) {
 	return filepath.Join(h, ".transom"), nil
 }
 
+// NewSessionID makes a random id, as sessions have that are given none.
+func NewSessionID() string { return session.NewID() }
+
 // Home returns the directory of all state; "" where the store was given.
 func (r *Runtime) Home() string { return r.cfg.Home }
 
@@ -142,7 +150,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h, settings, err := r.prepare(cfg)
 	if err == nil {
-		cfg.Dir, err = r.dir(cfg.Dir)
+		cfg.Dir, err = r.begins(cfg.Dir)
 	}
 	if err != nil {
 		return nil, wrap(op, cfg.ID, err)
@@ -158,6 +166,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	settings.FilesDir, settings.Transcript = r.workspace(cfg.ID), r.transcript(cfg.ID)
 	hold, others, err := r.hold(cfg.ID)
 	if err != nil {
 		r.free(cfg.ID, sl, nil)
@@ -167,7 +176,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if others {
 		err = eventlog.ErrExists // in another process, though nothing of it is stored yet
 	} else {
-		log, err = r.store.Create(ctx, cfg.ID)
+		log, err = r.storage().Create(ctx, cfg.ID)
 	}
 	if err != nil {
 		hold.Release()
@@ -175,8 +184,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	sess.skills.update(cfg.Skills, &cfg.ConfigDiscovery)
-	r.scan(sess, cfg.Dir)
+	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
 	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
@@ -204,7 +212,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
-	sess.tellSkills()
+	sess.tellEquipment()
 	h.warnProvider()
 	return h, nil
 }
@@ -285,7 +293,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 
 // hold marks a session as loaded here, and says whether others have it too.
 func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
-	hold, err := r.store.Hold(id)
+	hold, err := r.storage().Hold(id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -302,7 +310,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 	if err := takePen(ctx, hold); err != nil {
 		return turn.State{}, nil, nil, err
 	}
-	log, damages, err := r.store.Open(ctx, id)
+	log, damages, err := r.storage().Open(ctx, id)
 	if err != nil {
 		return turn.State{}, nil, nil, err
 	}
@@ -361,7 +369,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release, Restore: s.restore,
+		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -509,7 +518,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	if err := r.unused(id); err != nil {
 		return wrap(op, id, err)
 	}
-	err := r.store.Delete(ctx, id)
+	err := r.storage().Delete(ctx, id)
 	if err != nil && !(existed && errors.Is(err, eventlog.ErrNotFound)) {
 		return wrap(op, id, err)
 	}

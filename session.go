@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
@@ -70,7 +71,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
 	}, nil
 }
@@ -83,10 +84,13 @@ func or[T any](p *T) (v T) {
 	return v
 }
 
-// transcript is where a session's log can be read; "" where the store has no
-// files.
+// transcript is where a session's log can be read, in its host's words where that
+// keeps it; "" where the store has no files.
 func (r *Runtime) transcript(id string) string {
-	if dir := r.store.Dir(id); dir != "" {
+	if k := r.kept.Load(); k != nil {
+		return k.layout.Must(hostlog.File)
+	}
+	if dir := r.storage().Dir(id); dir != "" {
 		return filepath.Join(dir, "events.jsonl")
 	}
 	return ""
@@ -154,7 +158,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
 	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
-		s.tellSkills()
+		s.tellEquipment()
 	}
 	return err
 }
@@ -164,7 +168,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
@@ -192,9 +196,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
-	if s.skills.update(cfg.Skills, cfg.ConfigDiscovery) || dir != v.Dir {
-		r.scan(s, dir)
-	}
+	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err

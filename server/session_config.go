@@ -66,7 +66,6 @@ var sessionFields = []fieldRule{
 	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "openCanvases"},
-	{name: "pluginDirectories"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
@@ -92,6 +91,7 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "disabledSkills", any: true},
 	{name: "enableConfigDiscovery"},
 	{name: "enableSkills"},
+	{name: "pluginDirectories"},
 	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
@@ -192,7 +192,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		cfg.SystemMessage = *s
 	}
 	p.begin(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	return cfg
 }
 
@@ -209,7 +209,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	p.goOn(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	return cfg
 }
 

@@ -50,7 +50,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	rt, err := transom.Open(transom.Config{
 		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
-		BuiltIns: builtIns, ApproveAll: o.yolo, Logger: log,
+		BuiltIns: builtIns, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
 	})
 	if err != nil {
 		return err

@@ -3,9 +3,6 @@ package session
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
@@ -103,19 +100,4 @@ func (s *Session) checkpoint() {
 	if err := c.SaveCheckpoint(s.kept, data); err != nil {
 		s.cfg.Logger.Debug("save checkpoint", "session", s.cfg.ID, "error", err)
 	}
-}
-
-// writeFile keeps what is too large for the window in the session's directory.
-func (s *Session) writeFile(f turn.File) error {
-	if s.cfg.Dir == "" {
-		return nil
-	}
-	path := filepath.Join(s.cfg.Dir, f.Name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("keep a large tool result: %w", err)
-	}
-	if err := os.WriteFile(path, []byte(f.Text), 0o600); err != nil {
-		return fmt.Errorf("keep a large tool result: %w", err)
-	}
-	return nil
 }
