@@ -54,6 +54,9 @@ type Config struct {
 	// Restore brings files back to what they held before tools wrote to them; nil
 	// where none are kept.
 	Restore func([]event.FileRestore) turn.FilesRestored
+	// Connect waits until the MCP servers that the session was given are connected
+	// to, or have failed; it ends with its context. nil: there are none.
+	Connect func(ctx context.Context)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
@@ -353,6 +356,13 @@ func (s *Session) failed(it item, err error) {
 	var refusal *turn.Refusal
 	refused := errors.As(err, &refusal)
 	_, leaves := it.body.(turn.Detach)
+	if _, aborts := it.body.(turn.Abort); aborts && !refused {
+		s.abandon(err) // the turn ends, if not as the log would have it
+		if it.done != nil {
+			it.done(nil, nil)
+		}
+		return
+	}
 	if it.done != nil && (refused || !leaves) {
 		it.done(nil, err)
 		if it.sub != nil {
@@ -363,10 +373,17 @@ func (s *Session) failed(it item, err error) {
 	if refused || it.done != nil && !leaves && !outcome(it.body) {
 		return
 	}
+	if s.abandon(err) && leaves {
+		s.handle(it) // the turn is over: what is left of it needs no record
+	}
+}
+
+// abandon ends what is under way, because the log could not be written.
+func (s *Session) abandon(err error) bool {
 	s.cfg.Logger.Error("session log", "session", s.cfg.ID, "error", err)
 	next, ready, err := turn.Step(s.state, turn.Input{At: time.Now(), NewID: newID, Body: turn.StoreFailed{Err: err}})
 	if err != nil {
-		return
+		return false
 	}
 	s.state = next
 	s.dropPen()
@@ -376,9 +393,7 @@ func (s *Session) failed(it item, err error) {
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.answer(ready.Answers)
-	if leaves {
-		s.handle(it) // the turn is over: what is left of it needs no record
-	}
+	return true
 }
 
 // outcome reports whether an input is what a turn waits for.
