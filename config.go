@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
@@ -37,6 +38,9 @@ type Config struct {
 	Retry model.RetryPolicy
 	// BuiltIns makes Transom's own tools for a session; nil: there are none.
 	BuiltIns func(BuiltInContext) (BuiltIns, error)
+	// MCP makes what connects a session to MCP servers, such as host.New of package
+	// mcp/host; nil: sessions that have servers are refused.
+	MCP func(mcp.Context) (mcp.Host, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
 	// Logger gets what no client is told; nil is silence.
@@ -60,6 +64,8 @@ type SessionConfig struct {
 	Streaming bool
 	// Tools are what this host declares.
 	Tools []tool.Tool
+	// MCP says which MCP servers the session has; nil: none.
+	MCP *MCPConfig
 	// AvailableTools limits what the model is offered, by name or pattern; nil is
 	// no limit. ExcludedTools are never offered.
 	AvailableTools []string
@@ -155,6 +161,9 @@ type ResumeConfig struct {
 	// Tools are what this host declares; nil declares none. They are not stored: a
 	// call that is open is answered by [AnswerTool], whether declared again or not.
 	Tools []tool.Tool
+	// MCP is as in [SessionConfig], and not stored. Servers that are there already, and
+	// whose configuration is the same, keep their process.
+	MCP *MCPConfig
 	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
 	AvailableTools *[]string
 	ExcludedTools  *[]string

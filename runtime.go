@@ -71,6 +71,7 @@ type loaded struct {
 	skills     skills
 	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
+	servers    servers    // MCP
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -184,9 +185,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
-	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
-		err = clash(settings.BuiltIns, cfg.Tools, settings)
-	}
+	err = r.tools(sess, cfg, &settings)
 	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
@@ -377,7 +376,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id),
 		Written: func(at time.Time) {
 			if begun.IsZero() {

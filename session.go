@@ -144,17 +144,24 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
+	awaited, err := h.rt.serve(s, cfg.MCP)
+	if err != nil {
+		return err
+	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
+	settings.Awaited = awaited
 	in.Settings = &settings
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
 	}
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
-	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
+	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	s.reposted()
+	if err == nil {
 		s.tellEquipment()
 	}
 	return err

@@ -27,6 +27,8 @@ var payloads = []Payload{
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
 	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
+	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
+	MCPOAuthRequired{}, MCPOAuthCompleted{}, MCPAppToolCallComplete{}, SamplingRequested{}, SamplingCompleted{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

@@ -38,7 +38,6 @@ var sessionFields = []fieldRule{
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledMcpServers", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
@@ -48,7 +47,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
@@ -64,14 +62,12 @@ var sessionFields = []fieldRule{
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
-	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "openCanvases"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
-	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
@@ -191,6 +187,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	cfg.MCP = p.mcp()
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	return cfg
@@ -208,6 +205,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
+	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	return cfg

@@ -172,6 +172,7 @@ type sessionParams struct {
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
+	mcpParams
 	skillParams
 
 	RequestUserInput    bool `json:"requestUserInput"`

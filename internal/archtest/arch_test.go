@@ -91,6 +91,7 @@ var layers = []struct {
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"mcp", 2},
 	{"internal/skill", 2},
 	{"model", 1},
 	{"tool", 1},

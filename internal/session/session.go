@@ -50,6 +50,9 @@ type Config struct {
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
 	Compose func(ctx context.Context, dir string) (string, error)
+	// Connect waits until the MCP servers that the session was given are connected
+	// to, or have failed; it ends with its context. nil: there are none.
+	Connect func(ctx context.Context)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
