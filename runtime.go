@@ -71,6 +71,7 @@ type loaded struct {
 	skills     skills
 	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
+	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
 }
 
@@ -199,7 +200,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client,
+		Settings: settings, Client: h.client, Track: cfg.TrackFiles,
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
@@ -368,6 +369,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models}
+	s.captured.store.Dir = r.snapshots(id)
 	s.system = &systemMessage{ask: s.ask, id: id}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
@@ -377,7 +379,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
-		Keep: r.keeps(id),
+		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

@@ -169,6 +169,7 @@ type sessionParams struct {
 	RequestPermission  bool          `json:"requestPermission"`
 	Hooks              bool          `json:"hooks"`
 	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
+	TrackFiles         bool          `json:"enableFileChangeTracking"`
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
