@@ -113,6 +113,7 @@ func (c *conn) drop() {
 	in := c.inference
 	c.mu.Unlock()
 	in.end()
+	c.unclaim()
 	for _, a := range lost {
 		a.sess.Drop()
 	}

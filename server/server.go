@@ -56,6 +56,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	closing   bool
 	exposed   map[string]*exposure // sessions of peers, by id
+	keepers   keepers
 
 	attempts attempts // of clients that have no good token yet
 

@@ -28,6 +28,9 @@ type Config struct {
 	// output of detached commands. "" keeps the database in memory, and refuses
 	// to detach.
 	SessionDir string
+	// Kept are the session's own files where its host keeps them; nil: they are in
+	// SessionDir. view reads them.
+	Kept Kept
 
 	// Home is the directory of Transom's own files, which no approval that lasts
 	// covers changing; "" is none.
@@ -73,6 +76,14 @@ type Config struct {
 	Grace time.Duration
 }
 
+// Kept is how a session's own files are read where its host keeps them.
+type Kept interface {
+	// Has reports whether an absolute path is that of such a file.
+	Has(path string) bool
+	// Read reads it; fs.ErrNotExist where there is none.
+	Read(ctx context.Context, path string) (string, error)
+}
+
 // Change is a file before a tool writes to it.
 type Change struct {
 	// Path is absolute, with every symbolic link followed.
@@ -82,6 +93,10 @@ type Change struct {
 	Exists bool
 	Before []byte
 	Mode   os.FileMode
+	// After is what the file will hold; Added and Removed count the lines in which
+	// that differs.
+	After          []byte
+	Added, Removed int
 }
 
 // Set is the built-in tools of one session. Its methods may be called from any

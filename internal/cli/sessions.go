@@ -17,6 +17,7 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/filelog"
+	"github.com/transom-run/transom/internal/session"
 )
 
 const homeHelp = "directory of all state (default $COPILOT_HOME, else ~/.transom)"
@@ -24,7 +25,7 @@ const homeHelp = "directory of all state (default $COPILOT_HOME, else ~/.transom
 func sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List, read and remove stored sessions",
+		Short: "List, read, check, mend and remove stored sessions",
 		Long: `Sessions are kept as logs, one directory each, under
 
     HOME/session-state/ID/events.jsonl
@@ -35,13 +36,14 @@ that was said, also what a clear took out of the model's sight.`,
   transom sessions show              # the newest one
   transom sessions show 3f6c         # the beginning of an id is enough
   transom sessions show 3f6c --window
+  transom sessions verify            # whether the logs are whole
   transom sessions rm 3f6c0e9a-…`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var home string
 	cmd.PersistentFlags().StringVar(&home, "home", "", homeHelp)
-	cmd.AddCommand(listCommand(&home), showCommand(&home), removeCommand(&home))
+	cmd.AddCommand(listCommand(&home), showCommand(&home), removeCommand(&home), verifyCommand(&home), repairCommand(&home))
 	return cmd
 }
 
@@ -212,18 +214,25 @@ func showLog(p *page, s transom.Stored, dir string, log eventlog.Log, tail []eve
 	if err != nil {
 		return fmt.Errorf("read the log of session %s: %w", s.ID, err)
 	}
+	if t.fold.Boundaries > 0 { // what a truncation left stands before it
+		now, _, err := session.Load(log)
+		if err != nil {
+			return fmt.Errorf("read the log of session %s: %w", s.ID, err)
+		}
+		t.fold = now.Durable
+	}
 	t.end()
 	return nil
 }
 
 // showWindow prints what a model call made now would hold.
 func showWindow(p *page, log eventlog.Log) error {
-	t := newTranscript(&page{w: io.Discard})
-	if err := eachRecord(log, t.record, t.damage); err != nil {
+	now, _, err := session.Load(log)
+	if err != nil {
 		return err
 	}
-	showMessages(p, t.fold.Window.Messages(t.fold.System))
-	if s := t.fold.Window.Seed(); s != nil {
+	showMessages(p, now.Window.Messages(now.System))
+	if s := now.Window.Seed(); s != nil {
 		p.item("seed", s.Text)
 	}
 	return nil
