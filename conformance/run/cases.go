@@ -97,6 +97,9 @@ type Message struct {
 	Content    string     `yaml:"content"`
 	ToolCalls  []ToolCall `yaml:"tool_calls"`
 	ToolCallID string     `yaml:"tool_call_id"`
+	// Said is an assistant message that was a reply of an earlier conversation: it
+	// must be in the window, and is not given again.
+	Said bool `yaml:"said"`
 	// Hold keeps this reply back until a host releases it.
 	Hold bool `yaml:"hold"`
 	// Failures are answered first, one request each; a message that has nothing
