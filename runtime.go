@@ -236,8 +236,18 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 			err = r.reload(ctx, sl, id, h, cfg)
 		} else {
 			err = h.resume(ctx, sl.sess, cfg, h.events.sub)
+			if errors.Is(err, eventlog.ErrMoved) {
+				// Another process has written to the session since: what is loaded here is
+				// of the past, and ends without a record. The log is read anew.
+				sl.sess.Post(turn.Suspend{}, nil, nil)
+				err = session.ErrUnloaded
+			}
 			if errors.Is(err, session.ErrUnloaded) {
-				<-sl.gone
+				select {
+				case <-sl.gone:
+				case <-ctx.Done():
+					return nil, wrap(op, id, context.Cause(ctx))
+				}
 				h.events = newEvents(h.client.ID)
 				continue
 			}
