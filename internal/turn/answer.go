@@ -59,23 +59,18 @@ func (m *machine) failure(err *model.Error, ms int64) {
 	})
 }
 
-// modelFailed ends the turn: what the user said stays in the window, and what
-// waits goes on.
+// modelFailed ends the turn, unless a summary may help: what the user said stays in
+// the window, and what waits goes on.
 func (m *machine) modelFailed(in ModelFailed) {
 	if !m.current(in.Fence) {
 		return
 	}
 	m.s.Live.Model = nil
 	m.failure(in.Err, in.Took.Milliseconds())
-	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
-	m.emit(event.SessionError{
-		ErrorType: string(in.Err.Kind), Message: in.Err.Error(), StatusCode: in.Err.Status, ErrorCode: in.Err.Code,
-	})
-	if m.hooked() {
-		m.hook(HookError, "", nil, map[string]any{"error": in.Err.Error(), "errorContext": "model_call", "recoverable": true})
+	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err) {
+		return
 	}
-	m.quiet = true
-	m.next(false)
+	m.fail(in.Err, nil)
 }
 
 // modelDone takes the model's answer: it enters the log, and its calls begin.
@@ -86,6 +81,8 @@ func (m *machine) modelDone(in ModelDone) {
 	call := m.s.Live.Model
 	m.s.Live.Model = nil
 	r := in.Response
+	m.s.Live.Squeezed = false
+	m.measure(r.Usage)
 	m.usage(in)
 	answered := r.Model
 	if answered == "" {

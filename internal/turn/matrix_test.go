@@ -40,6 +40,8 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
+	squeezed = `new compacts limit=5000; send "1"; model text "x"; send "2"; model toolarge`
+
 	hooked    = `new tools=a,b,end! hooks`
 	preparing = hooked + `; send "go"`
 	working   = preparing + `; hook; hook; hook`
@@ -201,9 +203,14 @@ var cases = map[string]string{
 	"thinking compact thinking":             used + `; send "2"; compact`,
 	"thinking cancel_compaction thinking":   thinking + `; cancel-compaction`,
 	"thinking compaction_done thinking":     used + `; send "2"; compact; summary "S"`,
-	"acting cancel_compaction acting":       acting + `; cancel-compaction`,
-	"acting compaction_done acting":         `new tools=a; send "1"; compact; model call c1 a {}; summary "S"`,
-	"ending suspend closed":                 ending + `; suspend`,
+
+	"thinking compaction_done idle":        squeezed + `; summary fail "x"`,
+	"thinking compaction_done preparing":   squeezed + `; send "/c" command; summary fail "x"`,
+	"thinking cancel_compaction idle":      squeezed + `; cancel-compaction`,
+	"thinking cancel_compaction preparing": squeezed + `; send "/c" command; cancel-compaction`,
+	"acting cancel_compaction acting":      acting + `; cancel-compaction`,
+	"acting compaction_done acting":        `new tools=a; send "1"; compact; model call c1 a {}; summary "S"`,
+	"ending suspend closed":                ending + `; suspend`,
 }
 
 // samples has an input of each kind.

@@ -7,6 +7,7 @@ import (
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/window"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -110,6 +111,14 @@ type Live struct {
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
 	Awaiting      bool        // the next model call waits for the summary
+	// Squeezed: a summary was begun for a model call that does not fit, since the
+	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
+	Squeezed bool
+	Overflow *model.Error
+	// Scale is how far estimates fall short of the figures of the model in use, and
+	// Ceiling a size that it refused; 0 is not known.
+	Scale   float64
+	Ceiling int
 
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place

@@ -195,6 +195,9 @@ func (m *machine) configure(in Configure) error {
 	if in.Effort != nil {
 		effort = *in.Effort
 	}
+	if model != m.s.Model {
+		m.s.Live.Scale, m.s.Live.Ceiling = 0, 0 // another model has other words
+	}
 	if in.Model != nil && model != m.s.Model || effort != m.s.Effort {
 		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort})
 	}

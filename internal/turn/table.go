@@ -55,8 +55,8 @@ var table = map[Phase]map[Kind]rule{
 	},
 	Thinking: {
 		KindCompact:            to(Thinking),
-		KindCancelCompaction:   to(Thinking),
-		KindCompactionDone:     to(Thinking),
+		KindCancelCompaction:   to(Idle, Preparing, Thinking),
+		KindCompactionDone:     to(Idle, Preparing, Thinking),
 		KindArrange:            to(Thinking),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
