@@ -62,7 +62,8 @@ type loaded struct {
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
 	questions  questions
-	takers     sync.Map     // ids of clients that take commands which nobody has registered
+	takers     sync.Map // taken: which clients take questions that are asked by events
+	switching  switching
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	files      sync.Mutex   // held while the session's own files are changed
@@ -354,7 +355,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
 		Written: func(at time.Time) {
 			if begun.IsZero() {

@@ -150,8 +150,9 @@ type sessionParams struct {
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
 
-	RequestUserInput    bool `json:"requestUserInput"`
-	RequestExitPlanMode bool `json:"requestExitPlanMode"`
+	RequestUserInput      bool `json:"requestUserInput"`
+	RequestExitPlanMode   bool `json:"requestExitPlanMode"`
+	RequestAutoModeSwitch bool `json:"requestAutoModeSwitch"`
 
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/model"
@@ -125,13 +126,26 @@ func (m *machine) usage(in ModelDone) {
 	if m.s.Loop.Turn > 0 {
 		initiator = "agent"
 	}
+	var charged *event.CopilotUsage
+	if u.NanoAIU > 0 {
+		charged = &event.CopilotUsage{TotalNanoAIU: u.NanoAIU}
+	}
 	m.emit(event.AssistantUsage{
 		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
 		CacheWriteTokens: u.CacheWriteTokens, ReasoningTokens: u.ReasoningTokens, Duration: in.Took.Milliseconds(),
 		Initiator: initiator, FinishReason: r.Finish, APICallID: r.ID, NumToolCalls: len(r.Message.Calls),
+		Charged: charged,
 	})
+	m.count(name, u, in.Took)
+}
+
+// count adds what a model call cost to the session's totals.
+func (m *machine) count(name string, u *model.Usage, took time.Duration) {
 	m.emit(event.Usage{
 		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
-		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
+		CacheWrite: int64(u.CacheWriteTokens), DurationMs: took.Milliseconds(), NanoAIU: u.NanoAIU,
 	})
+	if u.NanoAIU > 0 {
+		m.emit(event.UsageCheckpoint{TotalNanoAIU: m.s.NanoAIU()})
+	}
 }

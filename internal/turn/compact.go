@@ -195,10 +195,7 @@ func (m *machine) compactionCost(in CompactionDone) *event.CompactionCost {
 	if name == "" {
 		name = m.s.Model
 	}
-	m.emit(event.Usage{
-		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
-		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
-	})
+	m.count(name, u, in.Took)
 	return &event.CompactionCost{
 		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
 		CacheWriteTokens: u.CacheWriteTokens, Duration: in.Took.Milliseconds(),

@@ -157,10 +157,11 @@ type Settings struct {
 	Remote       bool           // the session lives on another server
 	Transcript   string         // where the log can be read, for hooks; "" is nowhere
 	Version      string
-	Available    Filter // tools that may be offered; the zero Filter is all
-	Excluded     Filter // tools that may not be
-	Hidden       Filter // tools that the root agent is not offered
-	Notice       string // what the model is told behind a prompt, once in a window; "" is nothing
+	Available    Filter  // tools that may be offered; the zero Filter is all
+	Excluded     Filter  // tools that may not be
+	Hidden       Filter  // tools that the root agent is not offered
+	Credits      float64 // what the session may cost, in AI credits; 0 is anything
+	Notice       string  // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.
