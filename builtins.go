@@ -46,9 +46,16 @@ type BuiltInContext struct {
 	Dirs func() []string
 	// Files is the directory that belongs to the session; "" is none.
 	Files string
+	// Kept are the session's files where its host keeps them, and Files is "" then;
+	// nil: nobody does.
+	Kept *KeptFiles
+	// Home is the directory of Transom's own files.
+	Home string
 	// Environ is the environment of child processes, without what the runtime was
-	// given to keep.
+	// given to keep; HideEnv names variables that must not be in it whatever they
+	// hold, also where they come to be later.
 	Environ []string
+	HideEnv func(name string) bool
 	// Secrets are values that must not reach a child process.
 	Secrets func() []string
 	// Ask puts a request of the protocol to a host that answers it, such as
@@ -78,7 +85,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		return
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
-		SessionID: id, Files: r.store.Dir(id), Environ: r.environ(), Secrets: r.keys.list, Ask: s.ask,
+		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
 		TodosChanged: func() { s.tell(event.TodosChanged{}) },
@@ -89,13 +96,22 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 // offered are the built-in tools that the attached hosts, and one that attaches
 // now, make possible.
 func (s *loaded) offered(answers []string) (*tool.Registry, error) {
-	if s.own == nil || s.ownErr != nil {
+	if s.ownErr != nil {
 		return nil, s.ownErr
 	}
-	tools := slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
-		method, needs := hostTools[t.Name]
-		return needs && !slices.Contains(answers, method) && !s.answered(method)
-	})
+	var tools []tool.Tool
+	if s.own != nil {
+		tools = slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
+			method, needs := hostTools[t.Name]
+			return needs && !slices.Contains(answers, method) && !s.answered(method)
+		})
+	}
+	if t, ok := s.skillTool(); ok {
+		tools = append(tools, t)
+	}
+	if tools == nil {
+		return nil, nil
+	}
 	return tool.NewRegistry(tools)
 }
 

@@ -135,7 +135,9 @@ type Configure struct {
 	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
 	MaxAICredits *float64
 
-	renews bool // the system message is another one
+	renews   bool // the system message is another one
+	reoffers bool // the built-in tools are own
+	own      *tool.Registry
 }
 
 func (Configure) op() string { return "session.configure" }
@@ -148,13 +150,16 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.MaxAICredits != nil {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
 			}
 			if c.MaxAICredits != nil {
 				s.Credits, s.Notice = *c.MaxAICredits, limits(*c.MaxAICredits)
+			}
+			if c.reoffers {
+				s.BuiltIns = c.own
 			}
 			if c.AvailableTools != nil {
 				s.Available = filter(*c.AvailableTools)

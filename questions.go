@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -132,6 +133,8 @@ type Elicitation struct {
 	Message string
 	Schema  json.RawMessage // of the form
 	Mode    string          // "" is "form"
+	URL     string          // of mode "url"
+	Server  string          // the MCP server that asks; "" is none
 }
 
 // ElicitationAnswer is what the user did: "accept", "decline" or "cancel".
@@ -148,8 +151,13 @@ func (h *Session) Elicit(ctx context.Context, e Elicitation) (ElicitationAnswer,
 	if !h.sess.View().Elicits() {
 		return ElicitationAnswer{}, &Error{Op: op, Kind: KindWrongState, SessionID: h.id, Msg: "elicitation is not supported here: no client of session " + h.id + " can ask a user (requestElicitation)"}
 	}
+	a, err := h.sess.elicit(ctx, e)
+	return a, wrap(op, h.id, err)
+}
+
+func (s *loaded) elicit(ctx context.Context, e Elicitation) (ElicitationAnswer, error) {
 	asked := func(id string, _ json.RawMessage) event.Payload {
-		return event.ElicitationRequested{RequestID: id, Message: e.Message, Mode: e.Mode, RequestedSchema: e.Schema}
+		return event.ElicitationRequested{RequestID: id, Message: e.Message, Mode: e.Mode, RequestedSchema: e.Schema, Source: e.Server, URL: e.URL}
 	}
 	parse := func(raw json.RawMessage) ElicitationAnswer {
 		a := ElicitationAnswer{Action: "cancel"}
@@ -158,12 +166,12 @@ func (h *Session) Elicit(ctx context.Context, e Elicitation) (ElicitationAnswer,
 		}
 		return a
 	}
-	raw, err := h.sess.question(ctx, aboutElicitation, "", asked, func(id string, raw json.RawMessage) event.Payload {
+	raw, err := s.question(ctx, aboutElicitation, "", asked, func(id string, raw json.RawMessage) event.Payload {
 		a := parse(raw)
 		return event.ElicitationCompleted{RequestID: id, Action: a.Action, Content: a.Content}
 	})
 	if err != nil {
-		return ElicitationAnswer{}, wrap(op, h.id, err)
+		return ElicitationAnswer{}, err
 	}
 	return parse(raw), nil
 }
@@ -179,6 +187,7 @@ type Slash struct {
 	Name        string
 	Description string
 	BuiltIn     bool
+	Skill       bool   // it begins a skill: see [Session.SkillPrompt]
 	Hint        string // of its argument; "" takes none
 }
 
@@ -198,13 +207,19 @@ var builtInCommands = []Slash{
 }
 
 // Commands lists the slash commands of the session: Transom's own, then those of
-// its clients.
+// its clients, then those of skills whose name is not taken.
 func (h *Session) Commands() []Slash { return h.sess.commands() }
 
 func (s *loaded) commands() []Slash {
 	out := append([]Slash(nil), builtInCommands...)
 	for _, c := range s.View().Commands() {
 		out = append(out, Slash{Name: c.Name, Description: c.Description})
+	}
+	for _, k := range s.listed() {
+		taken := slices.ContainsFunc(out, func(c Slash) bool { return strings.EqualFold(c.Name, k.CommandName) })
+		if k.Enabled && k.UserInvocable && !taken {
+			out = append(out, Slash{Name: k.CommandName, Description: k.Description, Skill: true, Hint: k.ArgumentHint})
+		}
 	}
 	return out
 }
@@ -358,6 +373,10 @@ func (s *loaded) runQueued(ctx context.Context, text string) (stop bool) {
 			}
 			return false
 		}
+	}
+	if _, err := s.skill(name, true); err == nil {
+		say("", s.queueSkill(ctx, name, args))
+		return false
 	}
 	if !s.taker(event.TypeCommandQueued) {
 		say("there is no such command", nil)

@@ -34,11 +34,14 @@ type Runtime struct {
 	user   userSettings
 	places stateFile[located]
 
+	plugged pluginStore
+
 	accounts catalog.Accounts
 	client   *http.Client // makes the requests of all providers
 	outbound outbound
 
 	mu       sync.Mutex
+	kept     atomic.Pointer[keeping] // nil: sessions are in store
 	sessions map[string]*slot
 	watchers map[int]func(Lifecycle)
 	serial   int
@@ -66,7 +69,10 @@ type loaded struct {
 	switching  switching
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
-	files      sync.Mutex   // held while the session's own files are changed
+	skills     skills
+	plugins    plugins
+	files      sync.Mutex // held while the session's own files are changed
+	servers    servers    // MCP
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -112,6 +118,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.store, r.owns = store, true
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
+		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil
 }
@@ -130,6 +137,9 @@ func home(cfg Config) (string, error) {
 	return filepath.Join(h, ".transom"), nil
 }
 
+// NewSessionID makes a random id, as sessions have that are given none.
+func NewSessionID() string { return session.NewID() }
+
 // Home returns the directory of all state; "" where the store was given.
 func (r *Runtime) Home() string { return r.cfg.Home }
 
@@ -141,7 +151,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h, settings, err := r.prepare(cfg)
 	if err == nil {
-		cfg.Dir, err = r.dir(cfg.Dir)
+		cfg.Dir, err = r.begins(cfg.Dir)
 	}
 	if err != nil {
 		return nil, wrap(op, cfg.ID, err)
@@ -157,6 +167,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	settings.FilesDir, settings.Transcript = r.workspace(cfg.ID), r.transcript(cfg.ID)
 	hold, others, err := r.hold(cfg.ID)
 	if err != nil {
 		r.free(cfg.ID, sl, nil)
@@ -166,7 +177,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if others {
 		err = eventlog.ErrExists // in another process, though nothing of it is stored yet
 	} else {
-		log, err = r.store.Create(ctx, cfg.ID)
+		log, err = r.storage().Create(ctx, cfg.ID)
 	}
 	if err != nil {
 		hold.Release()
@@ -174,9 +185,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
-		err = clash(settings.BuiltIns, cfg.Tools, settings)
-	}
+	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
+	err = r.tools(sess, cfg, &settings)
 	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
@@ -201,6 +211,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	sess.tellEquipment()
 	h.warnProvider()
 	return h, nil
 }
@@ -281,7 +292,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 
 // hold marks a session as loaded here, and says whether others have it too.
 func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
-	hold, err := r.store.Hold(id)
+	hold, err := r.storage().Hold(id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -298,7 +309,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 	if err := takePen(ctx, hold); err != nil {
 		return turn.State{}, nil, nil, err
 	}
-	log, damages, err := r.store.Open(ctx, id)
+	log, damages, err := r.storage().Open(ctx, id)
 	if err != nil {
 		return turn.State{}, nil, nil, err
 	}
@@ -307,7 +318,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
 	}
 	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up", id)}
+		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up. Delete the session to use its id again", id)}
 	}
 	if err != nil {
 		log.Close()
@@ -356,7 +367,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
+		Keep: r.keeps(id),
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -504,7 +516,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	if err := r.unused(id); err != nil {
 		return wrap(op, id, err)
 	}
-	err := r.store.Delete(ctx, id)
+	err := r.storage().Delete(ctx, id)
 	if err != nil && !(existed && errors.Is(err, eventlog.ErrNotFound)) {
 		return wrap(op, id, err)
 	}

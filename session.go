@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
@@ -67,7 +68,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits), Credits: cfg.MaxAICredits,
 	}, nil
 }
@@ -80,10 +81,13 @@ func or[T any](p *T) (v T) {
 	return v
 }
 
-// transcript is where a session's log can be read; "" where the store has no
-// files.
+// transcript is where a session's log can be read, in its host's words where that
+// keeps it; "" where the store has no files.
 func (r *Runtime) transcript(id string) string {
-	if dir := r.store.Dir(id); dir != "" {
+	if k := r.kept.Load(); k != nil {
+		return k.layout.Must(hostlog.File)
+	}
+	if dir := r.storage().Dir(id); dir != "" {
 		return filepath.Join(dir, "events.jsonl")
 	}
 	return ""
@@ -140,10 +144,15 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
+	awaited, err := h.rt.serve(s, cfg.MCP)
+	if err != nil {
+		return err
+	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
+	settings.Awaited = awaited
 	in.Settings = &settings
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
@@ -151,6 +160,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	s.reposted()
+	if err == nil {
+		s.tellEquipment()
+	}
 	return err
 }
 
@@ -159,7 +172,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
@@ -187,6 +200,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
+	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err
@@ -251,6 +265,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
+	if set, ok := c.(Configure); ok && set.reoffers {
+		h.sess.tellSkills()
+	}
 }
 
 // located is the command with what it needs of the machine: directories and
@@ -274,6 +291,13 @@ func (h *Session) located(c Command) (Command, error) {
 			return c, err
 		}
 		set.Dir = &dir
+		if h.sess.skills.follow() {
+			h.rt.scan(h.sess, dir)
+			if set.own, err = h.sess.offered(nil); err != nil {
+				return c, err
+			}
+			set.reoffers = true
+		}
 	}
 	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
 		h.sess.requests.switched(set.Vision)

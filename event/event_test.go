@@ -26,7 +26,9 @@ var payloads = []Payload{
 	StreamingDelta{}, ToolCallDelta{}, AssistantIdle{}, SessionIdle{},
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
-	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{},
+	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
+	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
+	MCPOAuthRequired{}, MCPOAuthCompleted{}, MCPAppToolCallComplete{}, SamplingRequested{}, SamplingCompleted{},
 	AutoModeSwitchRequested{}, AutoModeSwitchCompleted{}, SessionLimitsExhaustedRequested{}, SessionLimitsExhaustedCompleted{}, SessionLimitsChanged{}, UsageCheckpoint{},
 }
 

@@ -38,10 +38,7 @@ var sessionFields = []fieldRule{
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledMcpServers", any: true},
-	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableConfigDiscovery"},
 	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
@@ -50,8 +47,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "enableSkills"},
-	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
@@ -67,16 +62,12 @@ var sessionFields = []fieldRule{
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
-	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "openCanvases"},
-	{name: "pluginDirectories"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
-	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
-	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -93,6 +84,11 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "capi"},
 	{name: "askUserDisabled", any: true},
 	{name: "continueOnAutoMode"},
+	{name: "disabledSkills", any: true},
+	{name: "enableConfigDiscovery"},
+	{name: "enableSkills"},
+	{name: "pluginDirectories"},
+	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
@@ -189,7 +185,9 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	cfg.MCP = p.mcp()
 	p.begin(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	return cfg
 }
 
@@ -205,7 +203,9 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
+	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	return cfg
 }
 

@@ -59,11 +59,18 @@ type Tool struct {
 	// and trained calls carry arguments of their relatives; a host's tool is as
 	// strict as its schema.
 	Tolerant bool
+	// Effects: a call may change what is outside of the session, such as files or
+	// processes. Where a call was under way when its process was killed, nobody knows
+	// what became of it: the model is told so, and to look before it tries again. For
+	// tools with a Handler; what a host's tool did, the host says.
+	Effects bool
 	// Metadata is kept for hosts; the model never sees it.
 	Metadata json.RawMessage
 	// Source says where the tool comes from, for the patterns that hosts filter
 	// tools by ("builtin:NAME"); "" is [Custom].
 	Source Source
+	// Origin says where a tool of an MCP server comes from; nil for others.
+	Origin *Origin
 	// Permission says what has to be asked before a call runs, with what a person
 	// needs to decide: the command, the change, the path. It may look at files,
 	// and must not change anything. nil: a call is asked about as one of a custom
@@ -84,6 +91,9 @@ const (
 	MCP     Source = "mcp"     // an MCP server's
 )
 
+// Origin is the MCP server that has a tool, and the tool's name there.
+type Origin struct{ Server, Tool string }
+
 // Permission is what has to be asked before a call runs.
 type Permission struct {
 	// None: the call needs no approval.
@@ -94,9 +104,6 @@ type Permission struct {
 	Request json.RawMessage
 	// Prompt is the same for display, as promptRequest; nil shows Request.
 	Prompt json.RawMessage
-	// Subject is what a lasting approval of this call would cover, in the words of
-	// the rules: the command identifiers of a shell call, the domain of a URL.
-	Subject []string
 }
 
 // Handler runs one call. An error is shown to people (up to [MaxDetail]) and to the model
@@ -142,6 +149,26 @@ type Result struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Structured is the result as JSON, for clients; the model reads Text.
+	Structured json.RawMessage
+	// Skill is a skill that the call loaded: where it succeeds, the skill's text
+	// follows the results of its batch in the conversation, as a message of its own.
+	Skill *Skill
+}
+
+// Skill is instructions for one kind of task, as they were read.
+type Skill struct {
+	Name        string
+	Path        string // of its SKILL.md, absolute
+	Text        string // without the front matter
+	Description string
+	// Source is one of the protocol's sources of skills, such as "custom".
+	Source string
+	// Plugin and PluginVersion name the plugin that it belongs to; "" is none.
+	Plugin, PluginVersion string
+	// AllowedTools are what its author wants to run unasked. It is shown to hosts;
+	// nothing is approved by it.
+	AllowedTools []string
 }
 
 // Binary is one file of a result.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -41,6 +40,10 @@ type Config struct {
 	Retry model.RetryPolicy
 	// Dir is the directory for files beside the log; "" is none.
 	Dir string
+	// Keep keeps a file beside the log, by its path below the session's directory,
+	// where Dir is not where they are. It may wait for somebody else where the log
+	// does; nil: Dir says where they go.
+	Keep func(name, text string) error
 	// MaxLag is how many bytes of events a subscriber may be behind before it
 	// reads the log instead; 0 is 4 MiB.
 	MaxLag int64
@@ -53,6 +56,9 @@ type Config struct {
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
 	Compose func(ctx context.Context, dir string) (string, error)
+	// Connect waits until the MCP servers that the session was given are connected
+	// to, or have failed; it ends with its context. nil: there are none.
+	Connect func(ctx context.Context)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
@@ -103,9 +109,14 @@ type Session struct {
 	state          turn.State
 	pen            bool
 	due            bool               // a checkpoint is worth its while
+	kept           eventlog.Position  // where the newest checkpoint stands, or the session began here
+	keptBytes      int64              // its size
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
 	out            []publication      // readied, not yet in the feed
+	waits          bool               // writing waits for somebody else
+	staged         *staged            // the step that is being written; nil: none is
+	held           []item             // what came meanwhile, in order
 	stopCompaction context.CancelFunc // nil: none was made
 	cancel         context.CancelFunc
 	effects        context.Context
@@ -122,7 +133,8 @@ func Start(cfg Config) *Session {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
-	s.real, s.pen = cfg.Log.End() > 0, cfg.Pen
+	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
+	_, s.waits = cfg.Log.(eventlog.Waiting)
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.publishView()
 	go s.run()
@@ -194,16 +206,16 @@ func (s *Session) run() {
 				break
 			}
 			for _, it := range items {
-				s.handle(it)
+				s.take(it)
 			}
 			s.flush()
 			buf = items
 		}
-		if s.due && !s.state.Busy() { // nobody waits for it
+		if s.due && (!s.state.Busy() || s.state.Phase() == turn.Thinking) { // nobody waits for it
 			s.due = false
 			s.checkpoint()
 		}
-		if (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
+		if s.staged == nil && (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
 			return
 		}
 	}
@@ -246,12 +258,21 @@ func (s *Session) handle(it item) {
 	next, ready, err := turn.Step(s.state, in)
 	if err == nil {
 		s.wrote = s.cfg.Log.End()
+		if s.stage(it, in, &next, &ready) {
+			return
+		}
 		err = s.persist(&next, &ready)
 	}
 	if err != nil {
 		s.failed(it, err)
 		return
 	}
+	s.commit(it, in, next, ready)
+}
+
+// commit makes a step that is written the session's state, and says and does what
+// follows from it.
+func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Ready) {
 	before := s.state.Clears
 	s.state = next
 	if _, piece := in.Body.(turn.ModelChunk); piece {
@@ -281,23 +302,23 @@ func (s *Session) handle(it item) {
 	if it.done != nil {
 		it.done(ready.Result, nil)
 	}
-	s.due = s.due || s.state.Clears != before
+	s.due = s.due || s.state.Clears != before || int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
 }
 
 // complete fills in what the input's maker could not know.
 func (s *Session) complete(body turn.Body) turn.Body {
 	switch b := body.(type) {
 	case turn.Close:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Detach:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Suspend:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Resume:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		b.WasActive = len(s.state.Live.Clients) > 0 && s.state.Phase() != turn.Idle
 		return b
 	}
@@ -310,6 +331,13 @@ func (s *Session) failed(it item, err error) {
 	var refusal *turn.Refusal
 	refused := errors.As(err, &refusal)
 	_, leaves := it.body.(turn.Detach)
+	if _, aborts := it.body.(turn.Abort); aborts && !refused {
+		s.abandon(err) // the turn ends, if not as the log would have it
+		if it.done != nil {
+			it.done(nil, nil)
+		}
+		return
+	}
 	if it.done != nil && (refused || !leaves) {
 		it.done(nil, err)
 		if it.sub != nil {
@@ -320,10 +348,17 @@ func (s *Session) failed(it item, err error) {
 	if refused || it.done != nil && !leaves && !outcome(it.body) {
 		return
 	}
+	if s.abandon(err) && leaves {
+		s.handle(it) // the turn is over: what is left of it needs no record
+	}
+}
+
+// abandon ends what is under way, because the log could not be written.
+func (s *Session) abandon(err error) bool {
 	s.cfg.Logger.Error("session log", "session", s.cfg.ID, "error", err)
 	next, ready, err := turn.Step(s.state, turn.Input{At: time.Now(), NewID: newID, Body: turn.StoreFailed{Err: err}})
 	if err != nil {
-		return
+		return false
 	}
 	s.state = next
 	s.dropPen()
@@ -332,9 +367,7 @@ func (s *Session) failed(it item, err error) {
 	s.flush()
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
-	if leaves {
-		s.handle(it) // the turn is over: what is left of it needs no record
-	}
+	return true
 }
 
 // outcome reports whether an input is what a turn waits for.
@@ -349,95 +382,6 @@ func outcome(body turn.Body) bool {
 func (s *Session) publishView() {
 	v := s.state
 	s.view.Store(&v)
-}
-
-// persist writes what a step asks for. Nothing of it is published yet.
-func (s *Session) persist(next *turn.State, ready *turn.Ready) error {
-	lines, provisional := s.lines(ready.Events)
-	if len(lines) == 0 {
-		return nil
-	}
-	if err := s.takePen(); err != nil {
-		return s.unwritten(next, ready, err) // the session may be another's by now
-	}
-	for _, f := range ready.Files {
-		if err := s.writeFile(f); err != nil {
-			return s.unwritten(next, ready, err)
-		}
-	}
-	start, err := s.cfg.Log.Append(eventlog.Batch{Lines: lines, Provisional: provisional, Sync: ready.Sync})
-	if err != nil {
-		return s.unwritten(next, ready, fmt.Errorf("session %s: %w", s.cfg.ID, err))
-	}
-	s.wrote = start
-	s.real = s.real || !provisional
-	if !next.Busy() {
-		s.dropPen() // before session.idle is published: whoever hears it may write
-	}
-	return nil
-}
-
-// unwritten gives a step up that could not be written, but for one that ends the
-// session: that ends here all the same, without a word, and as the log has it.
-func (s *Session) unwritten(next *turn.State, ready *turn.Ready, err error) error {
-	if !s.state.Busy() {
-		s.dropPen()
-	}
-	if !next.Live.Closed {
-		return err
-	}
-	s.cfg.Logger.Warn("session ends without a record of it", "session", s.cfg.ID, "error", err)
-	next.Durable, ready.Events = s.state.Durable, nil
-	return nil
-}
-
-// lines returns the records to write, and whether they alone are not worth a
-// log: a session that was opened, warned and closed leaves nothing behind.
-func (s *Session) lines(events []*event.Event) (lines [][]byte, provisional bool) {
-	provisional = !s.real
-	for _, e := range events {
-		if !e.Persisted() {
-			continue
-		}
-		lines = append(lines, e.Line)
-		switch e.Type {
-		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown:
-		default:
-			provisional = false
-		}
-	}
-	return lines, provisional
-}
-
-// takePen makes sure that this process may write, and that nobody else has
-// written since it last did.
-func (s *Session) takePen() error {
-	if s.pen || s.cfg.Hold == nil {
-		return nil
-	}
-	if err := s.cfg.Hold.TakePen(); err != nil {
-		return &ConflictError{err}
-	}
-	if v, ok := s.cfg.Log.(eventlog.Verifier); ok {
-		if err := v.Verify(); err != nil {
-			if err := s.cfg.Hold.DropPen(); err != nil {
-				s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
-			}
-			return &ConflictError{fmt.Errorf("session %s: %w", s.cfg.ID, err)}
-		}
-	}
-	s.pen = true
-	return nil
-}
-
-func (s *Session) dropPen() {
-	if !s.pen {
-		return
-	}
-	s.pen = false
-	if err := s.cfg.Hold.DropPen(); err != nil {
-		s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
-	}
 }
 
 // publish readies the public events of a step for the feed.

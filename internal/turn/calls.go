@@ -328,10 +328,26 @@ func (m *machine) complete(id string, o tool.Outcome) {
 			p.Result = &event.ToolResult{Content: o.ModelText}
 		}
 	}
+	if p.Result != nil && len(o.Structured) <= tool.MaxResultBytes {
+		p.Result.Structured = o.Structured
+	}
 	for _, b := range o.Binary {
 		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})
 	}
+	orphan := c.Orphan
 	m.emit(p)
+	if o.Success && o.Skill != nil && !orphan {
+		m.invoked(*o.Skill)
+	}
+}
+
+// invoked brings the text of a skill that a call loaded into the window. One whose
+// call was open at a clear stays outside, as its result does.
+func (m *machine) invoked(s tool.Skill) {
+	m.emit(event.SkillInvoked{
+		Name: valid(s.Name), Path: valid(s.Path), Content: valid(s.Text), Description: valid(s.Description), AllowedTools: s.AllowedTools,
+		Source: s.Source, PluginName: s.Plugin, PluginVersion: s.PluginVersion, Trigger: event.SkillByAgent, Model: m.s.Model,
+	})
 }
 
 // unrun notes that a call no longer runs in this process.
@@ -370,4 +386,16 @@ func (m *machine) interrupt() {
 // cutOff is the outcome of a call that an abort or a restart ended.
 var cutOff = tool.Outcome{
 	Type: "interrupted", Code: "interrupted", ModelText: window.Interrupted, EventMessage: window.Interrupted,
+}
+
+// lost is the outcome of a call whose own outcome is not in the log. One that had begun, waits for
+// nobody, and changes things may have done so.
+func (m *machine) lost(c Call) tool.Outcome {
+	offer, ok := m.s.Live.Offers.Lookup(c.Name)
+	if !ok || !offer.Effects || offer.Handler == nil || !c.Started || c.Permission != "" || c.External != "" {
+		return cutOff
+	}
+	o := cutOff
+	o.ModelText += window.Unknown
+	return o
 }

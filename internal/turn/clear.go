@@ -63,14 +63,25 @@ func (m *machine) stop() {
 // storeFailed ends a turn whose outcome could not be written. The log still
 // holds the loop: the next message closes it there.
 func (m *machine) storeFailed(in StoreFailed) {
-	m.ready.Cancel = true
 	l := &m.s.Live
+	if m.s.Phase() == Idle && l.Compacting == nil {
+		return // nothing was under way
+	}
 	if m.s.Phase() == Ending {
+		m.ready.Cancel = true
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
 		return
 	}
-	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Compacting = nil, nil, m.s.Loop.Open, nil, false, nil
-	m.ready.CancelCompaction = true
+	if c := l.Compacting; c != nil { // whoever waits for the summary is told
+		m.emit(event.EphemeralNote{Payload: event.CompactionComplete{
+			Error: in.Err.Error(), Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
+		}})
+	}
+	if l.Compacting, m.ready.CancelCompaction = nil, true; m.s.Phase() == Idle {
+		return
+	}
+	m.ready.Cancel = true
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, m.s.Loop.Open, nil, false
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
 	m.emit(event.EphemeralNote{Payload: event.SessionError{

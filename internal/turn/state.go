@@ -147,21 +147,25 @@ type Settings struct {
 	// Made the number of System. Where they differ, the next one is composed first;
 	// where Wanted is 0, System is as the host gave it and stays so.
 	Wanted, Made uint64
-	TokenLimit   int // of the window
-	ApproveAll   bool
-	Compaction   Compaction
-	Rules        policy.Rules // of hosts
-	Paths        Paths
-	BuiltIns     *tool.Registry // Transom's own tools; nil is none
-	FilesDir     string         // where results too large for the window are kept
-	Remote       bool           // the session lives on another server
-	Transcript   string         // where the log can be read, for hooks; "" is nowhere
-	Version      string
-	Available    Filter  // tools that may be offered; the zero Filter is all
-	Excluded     Filter  // tools that may not be
-	Hidden       Filter  // tools that the root agent is not offered
-	Credits      float64 // what the session may cost, in AI credits; 0 is anything
-	Notice       string  // what the model is told behind a prompt, once in a window; "" is nothing
+	// Awaited counts what the session was given of MCP servers, Arrived how much of
+	// that was waited for: where they differ, the next model call waits.
+	Awaited, Arrived uint64
+	TokenLimit       int // of the window
+	ApproveAll       bool
+	Compaction       Compaction
+	Rules            policy.Rules // of hosts
+	Paths            Paths
+	BuiltIns         *tool.Registry // Transom's own tools; nil is none
+	Servers          *tool.Registry // tools of MCP servers; nil is none
+	FilesDir         string         // where results too large for the window are kept
+	Remote           bool           // the session lives on another server
+	Transcript       string         // where the log can be read, for hooks; "" is nowhere
+	Version          string
+	Available        Filter  // tools that may be offered; the zero Filter is all
+	Excluded         Filter  // tools that may not be
+	Hidden           Filter  // tools that the root agent is not offered
+	Credits          float64 // what the session may cost, in AI credits; 0 is anything
+	Notice           string  // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.

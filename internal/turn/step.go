@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/transom-run/transom/event"
 )
@@ -17,6 +18,10 @@ type machine struct {
 	err   error // the first failure to encode or fold an event
 }
 
+// machines are machines that no step uses. A state is large, and there is a step
+// for each piece of a streamed answer.
+var machines = sync.Pool{New: func() any { return new(machine) }}
+
 // Step makes one step. The result is the state after the input and what has to
 // be done about it. On an error nothing has happened: the state given goes on.
 // A *Refusal says why the state does not take the input.
@@ -29,7 +34,12 @@ func Step(s State, in Input) (State, Ready, error) {
 	if rule.ignore {
 		return s, Ready{Result: rule.result}, nil
 	}
-	m := &machine{s: s, in: in}
+	m := machines.Get().(*machine)
+	m.s, m.in = s, in
+	defer func() {
+		*m = machine{}
+		machines.Put(m)
+	}()
 	if err := m.step(in.Body); err != nil {
 		return s, Ready{}, err
 	}

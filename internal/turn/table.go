@@ -49,7 +49,7 @@ var table = map[Phase]map[Kind]rule{
 		KindToolAnswer:         noAnswer,
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Idle),
-		KindStoreFailed:        stay,
+		KindStoreFailed:        to(Idle),
 		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
