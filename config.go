@@ -101,6 +101,9 @@ type SessionConfig struct {
 	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
+	// TrackFiles keeps the files that Transom's own tools create and edit write to as
+	// they were before, so that a [Rewind] can bring them back.
+	TrackFiles bool
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Providers and Models are further ones, named provider/id, beside whatever
@@ -176,7 +179,10 @@ type ResumeConfig struct {
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
 	// HiddenTools and the like are as in [SessionConfig]; not stored.
-	HiddenTools      *[]string
+	HiddenTools *[]string
+	// TrackFiles is as in [SessionConfig]. A session that keeps track goes on doing
+	// so; one that has had a turn without does not begin.
+	TrackFiles       bool
 	MaxAICredits     *float64
 	ClientName       *string
 	ReasoningSummary *string

@@ -72,6 +72,7 @@ type loaded struct {
 	skills     skills
 	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
+	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
 }
 
@@ -200,7 +201,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client,
+		Settings: settings, Client: h.client, Track: cfg.TrackFiles,
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
@@ -236,8 +237,18 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 			err = r.reload(ctx, sl, id, h, cfg)
 		} else {
 			err = h.resume(ctx, sl.sess, cfg, h.events.sub)
+			if errors.Is(err, eventlog.ErrMoved) {
+				// Another process has written to the session since: what is loaded here is
+				// of the past, and ends without a record. The log is read anew.
+				sl.sess.Post(turn.Suspend{}, nil, nil)
+				err = session.ErrUnloaded
+			}
 			if errors.Is(err, session.ErrUnloaded) {
-				<-sl.gone
+				select {
+				case <-sl.gone:
+				case <-ctx.Done():
+					return nil, wrap(op, id, context.Cause(ctx))
+				}
 				h.events = newEvents(h.client.ID)
 				continue
 			}
@@ -359,6 +370,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models}
+	s.captured.store.Dir = r.snapshots(id)
 	s.system = &systemMessage{ask: s.ask, id: id}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
@@ -368,7 +380,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
-		Keep: r.keeps(id),
+		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -379,22 +391,6 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		},
 	})
 	return s
-}
-
-// dir is the working directory of a session that asks for one. It is looked up
-// where the call is made: a session must not begin where no tool could run.
-func (r *Runtime) dir(dir string) (string, error) {
-	if dir == "" {
-		return r.cfg.Dir, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.cfg.Dir, dir)
-	}
-	dir = filepath.Clean(dir)
-	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
-		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
-	}
-	return dir, nil
 }
 
 // reserve takes an id for a session to be created. An id whose session is ending

@@ -63,6 +63,9 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	compaction, err := or(cfg.Compaction).settings()
+	if err == nil && cfg.TrackFiles && r.snapshots(cfg.ID) == "" {
+		err = &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of: the store of this runtime has no directory for a session"}
+	}
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -125,7 +128,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
 		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
-		Quiet: cfg.Quiet, AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
+		Quiet: cfg.Quiet, Track: cfg.TrackFiles && s.captured.store.Dir != "", AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
 		dir, err := h.rt.dir(*cfg.Dir)
@@ -261,6 +264,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 		body = a
 	}
 	h.sess.Post(body, nil, func(v any, err error) {
+		if s, ok := c.(settler); ok {
+			v, err = s.settle(v, err)
+		}
 		if done != nil {
 			done(v, wrap(c.op(), h.id, err))
 		}
@@ -268,6 +274,11 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 	if set, ok := c.(Configure); ok && set.reoffers {
 		h.sess.tellSkills()
 	}
+}
+
+// settler is a command that makes its result of what the core gave.
+type settler interface {
+	settle(v any, err error) (any, error)
 }
 
 // located is the command with what it needs of the machine: directories and

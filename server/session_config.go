@@ -39,7 +39,6 @@ var sessionFields = []fieldRule{
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
 	{name: "enableHostGitOperations"},
@@ -94,6 +93,7 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
 	{name: "enableCitations"},
+	{name: "enableFileChangeTracking"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
 	{name: "eventsLogDirectory"},
@@ -180,7 +180,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -201,7 +201,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	cfg.MCP = p.mcp()
 	p.goOn(&cfg)

@@ -88,6 +88,8 @@ var layers = []struct {
 	{"internal/turn", 3},
 	{"internal/plugin", 3},
 	{"internal/window", 2},
+	{"internal/history", 2},
+	{"internal/preimage", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},

@@ -6,7 +6,6 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
-	"github.com/transom-run/transom/internal/window"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
@@ -21,8 +20,8 @@ type State struct {
 type Durable struct {
 	SessionID string
 	Started   time.Time
-	LastID    string // of the last persisted public event: the next one's parent
-	Events    int64  // persisted public events
+	Events    int64 // persisted public events, those behind a boundary too
+	Thread
 
 	Model     string
 	Effort    string
@@ -34,7 +33,6 @@ type Durable struct {
 	Title     string        // of the first prompt
 	System    string        // the system message the model was last given
 
-	Window   window.Window
 	Clears   uint64         // clears made: the number of the window
 	Steering []event.Queued // to be shown at the next model call, in order
 	Queue    []event.Queued // to have a turn each, in order
@@ -48,6 +46,10 @@ type Durable struct {
 	LastInput, LastOutput int64    // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+
+	Boundaries int64              // truncations made
+	Tracked    bool               // files that Transom's tools change are captured
+	Rewind     *event.RewindBegun // a rewind whose files are not all back, or whose boundary is missing
 }
 
 // Loop is an agent loop: model calls and tool calls from one prompt to the end
@@ -130,6 +132,7 @@ type Live struct {
 	Blocks     int               // how often such hooks went on for one prompt
 	Asked      bool              // a model call was made in this process
 	Closed     bool
+	BackSerial uint64 // of the newest history that went back
 	Noticed    notice // the newest Settings.Notice that the model was told
 }
 
@@ -200,7 +203,8 @@ const (
 	Unborn Phase = "unborn"
 	// Idle: nothing to do; a queue may wait for the next message.
 	Idle Phase = "idle"
-	// Preparing: messages, or the end of a loop, wait for hooks.
+	// Preparing: messages, or the end of a loop, wait for hooks, or messages for a
+	// history that goes back.
 	Preparing Phase = "preparing"
 	// Thinking: a model call is under way.
 	Thinking Phase = "thinking"
@@ -243,7 +247,7 @@ func (s *State) Busy() bool {
 	case Thinking, Ending:
 		return true
 	case Acting, Preparing:
-		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0
+		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0 || s.goingBack() != nil
 	}
 	return false
 }
@@ -251,5 +255,5 @@ func (s *State) Busy() bool {
 // Abandoned reports whether nobody is attached and nothing runs: the session can
 // be unloaded, to be resumed from its log.
 func (s *State) Abandoned() bool {
-	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0
+	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0 && s.goingBack() == nil
 }
