@@ -25,8 +25,6 @@ var constantMethods = map[string]handler{
 	"session.tasks.cancel":                     settled(notCancelled),
 	"session.tasks.remove":                     settled(notRemoved),
 	"session.tasks.sendMessage":                settled(notSent),
-	"session.plugins.list":                     settled(noPlugins),
-	"session.plugins.reload":                   settled(nothingApplied),
 	"session.tools.updateSubagentSettings":     settled(nothingApplied),
 
 	"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
@@ -53,8 +51,7 @@ func noEngagement(*transom.Session, *target) (any, error) { return struct{}{}, n
 // start.
 func nothingToDo(*transom.Session, *target) (any, error) { return nil, nil }
 
-// nothingApplied: there are no sub-agents, tasks or plugins that anything could be
-// done to.
+// nothingApplied: there are no sub-agents or tasks that anything could be done to.
 func nothingApplied(*transom.Session, *target) (any, error) { return struct{}{}, nil }
 
 func noTasks(*transom.Session, *target) (any, error) { return map[string]any{"tasks": []any{}}, nil }
@@ -75,8 +72,4 @@ func notRemoved(*transom.Session, *target) (any, error) {
 
 func notSent(*transom.Session, *target) (any, error) {
 	return map[string]any{"sent": false, "error": "there is no background task of that id"}, nil
-}
-
-func noPlugins(*transom.Session, *target) (any, error) {
-	return map[string]any{"plugins": []any{}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -29,6 +30,7 @@ type options struct {
 	yolo         bool
 	requireToken bool
 	peers        []string
+	plugins      []string
 
 	// serving is set once the server runs: what fails later is no failed start.
 	serving bool
@@ -49,6 +51,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.yolo, "yolo", false, "approve every tool call of every session without asking")
 	f.BoolVar(&o.requireToken, "require-token", false, "refuse to serve a port without COPILOT_CONNECTION_TOKEN, on loopback too")
 	f.StringArrayVar(&o.peers, "peer", nil, "another `server`, to whose sessions clients may attach: NAME=tcp://HOST:PORT, with ?token-env=VARIABLE or ?token-file=PATH where it asks for a token; may be repeated")
+	f.StringArrayVar(&o.plugins, "plugin-dir", nil, "`directory` of a plugin that every session has; may be repeated")
 	for _, name := range []string{"no-auto-update", "session-idle-timeout", "remote"} {
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // a name misspelt above
@@ -93,6 +96,23 @@ func (o *options) logger(stderr io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.DiscardHandler), nil
 	}
 	return nil, misuse("--log-level %s is not known: the levels are none, error, warning, info, debug and all", o.logLevel)
+}
+
+// filtered writes what is logged without the secrets that the runtime knows.
+type filtered struct {
+	w      io.Writer
+	redact atomic.Pointer[func(string) string] // nil before there is a runtime
+}
+
+// Write writes one record of the log: that is how the handlers call it.
+func (f *filtered) Write(b []byte) (int, error) {
+	if redact := f.redact.Load(); redact != nil {
+		if _, err := io.WriteString(f.w, (*redact)(string(b))); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return f.w.Write(b)
 }
 
 // otherServers reads the peers, and takes their tokens out of the environment:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/mcp/host"
 	"github.com/transom-run/transom/server"
 )
 
@@ -28,7 +29,8 @@ const (
 
 // serve runs the server until its clients, its flags' mode or a signal end it.
 func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
-	log, err := o.logger(stderr)
+	logged := &filtered{w: stderr}
+	log, err := o.logger(logged)
 	if err != nil {
 		return err
 	}
@@ -53,11 +55,13 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	rt, err := transom.Open(transom.Config{
 		Observer:    watch,
 		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
-		BuiltIns: builtIns, ApproveAll: o.yolo, Logger: log,
+		BuiltIns: builtIns, MCP: host.New, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
 	})
 	if err != nil {
 		return err
 	}
+	redact := rt.Redact
+	logged.redact.Store(&redact)
 	if o.remote {
 		log.Warn("--remote has no effect: there is no hosted service that sessions could be shown on")
 	}

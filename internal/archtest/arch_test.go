@@ -86,10 +86,14 @@ var layers = []struct {
 	{".", 5},
 	{"internal/session", 4},
 	{"internal/turn", 3},
+	{"internal/plugin", 3},
 	{"internal/window", 2},
+	{"internal/history", 2},
+	{"internal/preimage", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"mcp", 2},
 	{"internal/skill", 2},
 	{"model", 1},
 	{"tool", 1},
@@ -103,6 +107,7 @@ var layers = []struct {
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
+	{"internal/stress", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

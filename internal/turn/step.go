@@ -46,6 +46,7 @@ func Step(s State, in Input) (State, Ready, error) {
 	if m.err != nil {
 		return s, Ready{}, m.err
 	}
+	m.parted(&s, nil)
 	return m.s, m.ready, nil
 }
 
@@ -95,6 +96,12 @@ func (m *machine) step(body Body) error {
 		m.compactionDone(in)
 	case HookDone:
 		m.hookDone(in)
+	case GoBack:
+		return m.goBack(in)
+	case PastFound:
+		m.pastFound(in)
+	case FilesRestored:
+		m.filesRestored(in)
 	case Arrange:
 		return m.arrange(in)
 	case CommandDone:
@@ -177,6 +184,9 @@ func (m *machine) begin(in Begin) {
 		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort,
 		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse,
 	})
+	if in.Track {
+		m.emit(event.Tracking{})
+	}
 	m.attach(in.Client)
 }
 
