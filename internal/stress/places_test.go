@@ -53,7 +53,7 @@ func TestPlaces(t *testing.T) {
 		}{
 			{"readFile", obj{"path": path}}, {"statFile", obj{"path": path}}, {"createFile", obj{"path": path, "content": "overwritten"}},
 			{"createDirectory", obj{"path": path, "recursive": true}}, {"removePath", obj{"path": path, "recursive": true}},
-			{"renamePath", obj{"from": "own.txt", "to": path, "oldPath": "own.txt", "newPath": path}}, {"renamePath", obj{"from": path, "to": "taken.txt", "oldPath": path, "newPath": "taken.txt"}},
+			{"renamePath", obj{"source": "own.txt", "destination": path}}, {"renamePath", obj{"source": path, "destination": "taken.txt"}},
 		} {
 			call.params["sessionId"] = "mine"
 			m, err := l.call("session.workspaces."+call.method, call.params)
