@@ -64,7 +64,8 @@ type loaded struct {
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
 	questions  questions
-	takers     sync.Map     // ids of clients that take commands which nobody has registered
+	takers     sync.Map // taken: which clients take questions that are asked by events
+	switching  switching
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
@@ -72,14 +73,6 @@ type loaded struct {
 	files      sync.Mutex // held while the session's own files are changed
 	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
-}
-
-// Lifecycle is something that happened to a session, for whoever lists sessions.
-type Lifecycle struct {
-	Type      string // "session.created", "session.updated" or "session.deleted"
-	SessionID string
-	Started   time.Time
-	Modified  time.Time
 }
 
 // Open makes a runtime. It does no network access, and reads nothing of the
@@ -230,9 +223,9 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
-		Keep: r.keeps(id), Restore: s.restore,
+		Keep: r.keeps(id), Restore: s.restore, Observe: r.observe(id),
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -243,22 +236,6 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		},
 	})
 	return s
-}
-
-// dir is the working directory of a session that asks for one. It is looked up
-// where the call is made: a session must not begin where no tool could run.
-func (r *Runtime) dir(dir string) (string, error) {
-	if dir == "" {
-		return r.cfg.Dir, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.cfg.Dir, dir)
-	}
-	dir = filepath.Clean(dir)
-	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
-		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
-	}
-	return dir, nil
 }
 
 // reserve takes an id for a session to be created. An id whose session is ending
@@ -402,33 +379,6 @@ func (r *Runtime) unused(id string) error {
 		return &Error{Kind: KindConflict, Msg: "session " + id + " is in use in another process: close it there first"}
 	}
 	return nil
-}
-
-// Watch calls f for what happens to sessions until stop is called. f is called
-// from the sessions' goroutines and must not block.
-func (r *Runtime) Watch(f func(Lifecycle)) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.serial++
-	n := r.serial
-	r.watchers[n] = f
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.watchers, n)
-	}
-}
-
-func (r *Runtime) tell(l Lifecycle) {
-	r.mu.Lock()
-	fs := make([]func(Lifecycle), 0, len(r.watchers))
-	for _, f := range r.watchers {
-		fs = append(fs, f)
-	}
-	r.mu.Unlock()
-	for _, f := range fs {
-		f(l)
-	}
 }
 
 // Close takes all sessions out of this process and releases the store. Work under

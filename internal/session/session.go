@@ -31,6 +31,12 @@ type Config struct {
 	// Model resolves the provider of a request just before it is made, and may
 	// set the request's model where the session has none.
 	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
+	// Allow is asked before a model call of a loop; its error fails the turn. nil: all
+	// are allowed.
+	Allow func(ctx context.Context) error
+	// Another names a model that answers in place of one that limits the rate of
+	// requests; "" is none. last says that no further attempt would follow. nil: none.
+	Another func(ctx context.Context, limited string, err *model.Error, last bool) string
 	// Retry decides about further attempts; the zero policy is the default one.
 	Retry model.RetryPolicy
 	// Dir is the directory for files beside the log; "" is none.
@@ -62,6 +68,9 @@ type Config struct {
 	// Written is told, from the session's own goroutine, each time records were
 	// written that clients may see. It must not block. nil: nobody is told.
 	Written func(at time.Time)
+	// Observe is told of each step that was made, from the session's own goroutine,
+	// with the state that it led to. It must not block. nil: nobody is told.
+	Observe func(in turn.Input, s *turn.State, ready *turn.Ready)
 	// Logger gets what nobody else is told; nil is silence.
 	Logger *slog.Logger
 }
@@ -286,6 +295,9 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	if _, piece := in.Body.(turn.ModelChunk); piece {
 		s.publish(ready.Events) // together with the pieces that wait behind it
 		return
+	}
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(in, &s.state, &ready)
 	}
 	s.flush()
 	s.publishView()
