@@ -179,7 +179,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
 	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
 	err = r.tools(sess, cfg, &settings)
-	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
+	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, cfg.Abilities, &cfg.NoSockets})
 	if err == nil {
 		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
 	}
@@ -194,6 +194,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
 		Settings: settings, Client: h.client, Track: cfg.TrackFiles,
 	}
+	models.bounds = cfg.Abilities.window()
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)

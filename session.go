@@ -159,9 +159,13 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	settings.Awaited = awaited
 	in.Settings = &settings
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
-		s.requests.switched(nil)
+		s.requests.switched(nil, nil)
+		s.models.bound(0)
 	}
-	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
+	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.Abilities, cfg.NoSockets})
+	if cfg.Abilities != nil {
+		s.models.bound(cfg.Abilities.window())
+	}
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	s.reposted()
@@ -314,8 +318,15 @@ func (h *Session) located(c Command) (Command, error) {
 			set.reoffers = true
 		}
 	}
-	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
-		h.sess.requests.switched(set.Vision)
+	switch {
+	case set.Model != nil && *set.Model != h.sess.View().Model:
+		h.sess.requests.switched(set.Vision, set.Abilities)
+		h.sess.models.bound(set.Abilities.window())
+	case set.Vision != nil || set.Abilities != nil:
+		h.sess.requests.set(shape{vision: set.Vision, abilities: set.Abilities})
+		if set.Abilities != nil {
+			h.sess.models.bound(set.Abilities.window())
+		}
 	}
 	var err error
 	if set.SkipCustomInstructions != nil {
@@ -329,10 +340,10 @@ func (h *Session) attach(m *Message) (err error) {
 	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
 		return err
 	}
-	if m.lead, m.trail, err = prompt.Attach(h.sess.View().Dir, m.Attachments); err != nil {
+	if m.read, err = prompt.Attach(context.Background(), h.sess.View().Dir, m.Attachments); err != nil {
 		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
 	}
-	return nil
+	return m.fits()
 }
 
 // do posts a command and waits for its result.

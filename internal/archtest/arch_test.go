@@ -104,6 +104,7 @@ var layers = []struct {
 	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
+	{"internal/picture", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
