@@ -116,15 +116,19 @@ func (o outcome) sees(t *testing.T, marks ...string) {
 	}
 }
 
-// TestCutAnywhere cuts a log at every byte of its last records (R60): what was whole
+// TestCutAnywhere cuts a log at bytes of its last records, with -durability.full at
+// every one of the last record (R60): what was whole
 // before the cut is there, and what follows is a log again.
 func TestCutAnywhere(t *testing.T) {
 	log, _ := whole(t)
 	home := t.TempDir()
 	last := bytes.LastIndexByte(log[:len(log)-1], '\n') + 1
 	for cut := len(log); cut > len(log)/3; cut-- {
-		if cut < last {
-			cut -= 96 // records before the last: at some bytes
+		switch {
+		case cut < last:
+			cut -= 192 // records before the last: at some bytes
+		case !*full && cut < len(log)-3:
+			cut -= 16
 		}
 		kept := log[:bytes.LastIndexByte(log[:cut], '\n')+1]
 		torn := cut > len(kept) && !json.Valid(log[len(kept):cut]) // a record may lack its line feed alone
