@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/transom-run/transom/mcp"
@@ -65,6 +66,9 @@ func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Resu
 	return tool.Result{Type: tool.Failure, Text: l.why(err)}, nil
 }
 
+// noteTime bounds the wait until a session has been told of a server's end.
+const noteTime = 2 * time.Second
+
 // errLate tells a server's own time limit from one of the caller's.
 var errLate = errors.New("the server's time limit")
 
@@ -75,7 +79,16 @@ func (l *link) why(err error) string {
 			return fmt.Sprintf("MCP server '%s': %v", l.name, denied)
 		}
 	}
-	if errors.Is(err, sdk.ErrConnectionClosed) || l.proc != nil && l.proc.within(50*time.Millisecond) {
+	var said *jsonrpc.Error // by the server, which is there then
+	if errors.Is(err, sdk.ErrConnectionClosed) || l.proc != nil && !errors.As(err, &said) {
+		// What comes of the call must not reach the session before the news that its
+		// tools are gone.
+		t := time.NewTimer(noteTime)
+		defer t.Stop()
+		select {
+		case <-l.noted:
+		case <-t.C:
+		}
 		return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s' is gone: %s", l.name, l.ending()))
 	}
 	return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s': %v", l.name, err))

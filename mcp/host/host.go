@@ -220,21 +220,20 @@ func (h *Host) keep(ctx context.Context, s *server, r *run, cfg mcp.Server) {
 	case <-l.ended:
 	case <-ctx.Done():
 	}
-	h.mu.Lock()
-	current := s.run == r && ctx.Err() == nil && !h.closed
-	r.link = nil
-	h.mu.Unlock()
-	l.close()
-	if !current {
-		return
+	why := ""
+	if ctx.Err() == nil {
+		why = l.ending()
 	}
 	h.mu.Lock()
+	r.link = nil
 	if s.run == r && ctx.Err() == nil && !h.closed {
 		s.retry = true
-		h.came(s, mcp.Failed, l.ending())
+		h.came(s, mcp.Failed, why)
 	}
 	h.mu.Unlock()
 	h.tell()
+	close(l.noted)
+	l.close()
 }
 
 func (h *Host) warn(text string) {

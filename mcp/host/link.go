@@ -29,6 +29,7 @@ type link struct {
 	proc         *process      // nil: the server is remote
 	wire         *wire         // nil: the server is a process
 	ended        chan struct{} // closed when the connection has ended
+	noted        chan struct{} // closed when the session was told so
 	protocol     string
 	instructions string
 	closing      sync.Once
@@ -50,7 +51,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not answer within %s", limit))
 	defer cancel()
-	l := &link{host: h, name: name, cfg: cfg, ended: make(chan struct{})}
+	l := &link{host: h, name: name, cfg: cfg, ended: make(chan struct{}), noted: make(chan struct{})}
 	transport, err := l.transport()
 	if err != nil {
 		return nil, err
@@ -171,6 +172,7 @@ func (l *link) close() {
 // ending says why the connection ended.
 func (l *link) ending() string {
 	if l.proc != nil {
+		l.proc.within(closeGrace) // its exit status comes after its last word
 		return l.proc.ending()
 	}
 	return "the connection ended"
