@@ -27,6 +27,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/transom-run/transom/tool"
@@ -69,8 +70,9 @@ type Server struct {
 	Source              Source `json:"-"`
 	SourcePlugin        string `json:"-"`
 	SourcePluginVersion string `json:"-"`
-	// Bearer is asked for the token of every request; nil: there is none.
-	Bearer func(context.Context) (string, error) `json:"-"`
+	// Reach says, when a connection is made, where the server is and with which bearer
+	// token; nil: as URL and Headers say.
+	Reach func(context.Context) (url, token string, err error) `json:"-"`
 }
 
 // Source says who configured a server.
@@ -101,6 +103,13 @@ func (s Server) Transport() string {
 		return "stdio"
 	}
 	return s.Type
+}
+
+// Same reports whether two configurations reach the same server in the same way.
+// Functions are not compared: they belong to the session.
+func (s Server) Same(other Server) bool {
+	s.Reach, other.Reach = nil, nil
+	return reflect.DeepEqual(s, other)
 }
 
 // Remote reports whether the server is reached over the network.

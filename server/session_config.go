@@ -54,7 +54,6 @@ var sessionFields = []fieldRule{
 	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
-	{name: "githubMcpToolConfig"},
 	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},

@@ -19,17 +19,10 @@ type authorization struct {
 }
 
 // token is the Authorization header of the next request; "" is none.
-func (a *authorization) token(ctx context.Context) (string, error) {
-	if ask := a.l.cfg.Bearer; ask != nil {
-		t, err := ask(ctx)
-		if err != nil || t == "" {
-			return "", err
-		}
-		return "Bearer " + t, nil
-	}
+func (a *authorization) token() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.current, nil
+	return a.current
 }
 
 // denied says why access was refused.

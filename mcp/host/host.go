@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -71,7 +70,7 @@ type run struct {
 func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 	h.mu.Lock()
 	for name, s := range h.servers {
-		if cfg, stays := servers[name]; !stays || !same(cfg, s.cfg) {
+		if cfg, stays := servers[name]; !stays || !cfg.Same(s.cfg) {
 			s.stop()
 			delete(h.servers, name)
 		}
@@ -98,13 +97,6 @@ func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 	}
 	h.mu.Unlock()
 	h.tell()
-}
-
-// same reports whether two configurations reach the same server. Functions are
-// not compared: they are the session's own.
-func same(a, b mcp.Server) bool {
-	a.Bearer, b.Bearer = nil, nil
-	return reflect.DeepEqual(a, b)
 }
 
 // Start begins to connect.

@@ -52,7 +52,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not answer within %s", limit))
 	defer cancel()
 	l := &link{host: h, name: name, cfg: cfg, ended: make(chan struct{}), noted: make(chan struct{})}
-	transport, err := l.transport()
+	transport, err := l.transport(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 }
 
 // transport makes the way to the server.
-func (l *link) transport() (sdk.Transport, error) {
+func (l *link) transport(ctx context.Context) (sdk.Transport, error) {
 	switch l.cfg.Transport() {
 	case "stdio":
 		dir, environ := "", []string(nil)
@@ -95,10 +95,20 @@ func (l *link) transport() (sdk.Transport, error) {
 		l.proc = p
 		return &sdk.IOTransport{Reader: io.NopCloser(p), Writer: p, MaxLineLength: maxLine}, nil
 	case "http", "sse":
+		token := ""
+		if l.cfg.Reach != nil {
+			var err error
+			if l.cfg.URL, token, err = l.cfg.Reach(ctx); err != nil {
+				return nil, err
+			}
+		}
 		if l.cfg.URL == "" {
 			return nil, errors.New("its configuration names no url")
 		}
 		l.wire = newWire(l)
+		if token != "" {
+			l.wire.auth.current = "Bearer " + token
+		}
 		client := &http.Client{Transport: l.wire}
 		if l.cfg.Transport() == "sse" {
 			return &sdk.SSEClientTransport{Endpoint: l.cfg.URL, HTTPClient: client, MaxEventSize: maxLine}, nil

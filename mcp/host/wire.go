@@ -21,11 +21,15 @@ type wire struct {
 }
 
 func newWire(l *link) *wire {
-	w := &wire{l: l, base: http.DefaultTransport}
+	w := &wire{l: l}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.ctx = ctx
 	if c := l.host.cfg.HTTPClient; c != nil && c.Transport != nil {
-		w.base = c.Transport
+		w.base, w.cut = c.Transport, cancel
+	} else {
+		own := http.DefaultTransport.(*http.Transport).Clone() // its connections end with this one
+		w.base, w.cut = own, func() { cancel(); own.CloseIdleConnections() }
 	}
-	w.ctx, w.cut = context.WithCancel(context.Background())
 	w.auth.l = l
 	return w
 }
@@ -41,11 +45,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	release := func() { stop(); cancel(nil) }
 	tried := ""
 	for {
-		token, err := w.auth.token(ctx)
-		if err != nil {
-			release()
-			return nil, err
-		}
+		token := w.auth.token()
 		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, token))
 		if err != nil {
 			release()
