@@ -33,6 +33,8 @@ const (
 	aboutElicitation = "elicitation"
 	aboutCommand     = "command"
 	aboutQueued      = "queued command"
+	aboutOAuth       = "MCP authorization"
+	aboutSampling    = "sampling"
 )
 
 func (q *questions) add(kind, client string) (id string, w *question) {
@@ -113,7 +115,18 @@ func (s *loaded) question(ctx context.Context, kind, client string, asked, done 
 // left settles what a client that is leaving was asked.
 func (h *Session) left() {
 	s := h.sess
-	s.questions.lost(h.client.ID, func(kind string) bool { return kind == aboutElicitation && !s.View().Elicits() })
+	s.interests.Delete(h.client.ID)
+	s.questions.lost(h.client.ID, func(kind string) bool {
+		switch kind {
+		case aboutElicitation:
+			return !s.View().Elicits()
+		case aboutOAuth:
+			return !s.interested(event.TypeMCPOAuthRequired)
+		case aboutSampling:
+			return !s.interested(event.TypeSamplingRequested)
+		}
+		return false
+	})
 }
 
 // Elicitation asks a client's user for something: a form by its schema.

@@ -73,6 +73,7 @@ type loaded struct {
 	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
 	servers    servers    // MCP
+	interests  sync.Map   // client id → types of events that it handles
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.

@@ -46,12 +46,15 @@ type GitHubMCP struct {
 type servers struct {
 	setting sync.Mutex // held while the configuration changes; never by a callback
 
-	mu    sync.Mutex
-	host  mcp.Host              // nil: none was ever configured
-	cfg   MCPConfig             // as it was given last
-	all   map[string]mcp.Server // what came of it, and of files
-	off   []string
-	count uint64 // of what the session was given to wait for
+	mu      sync.Mutex
+	host    mcp.Host              // nil: none was ever configured
+	cfg     MCPConfig             // as it was given last
+	all     map[string]mcp.Server // what came of it, and of files
+	off     []string
+	context json.RawMessage // what pages are told about the host
+	count   uint64          // of what the session was given to wait for
+
+	samplings samplings
 
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
@@ -87,8 +90,9 @@ func (r *Runtime) serve(s *loaded, cfg *MCPConfig, dir string) (awaited uint64, 
 	defer v.setting.Unlock()
 	if cfg == nil {
 		v.mu.Lock()
-		cfg = &v.cfg
+		now := v.cfg
 		v.mu.Unlock()
+		cfg = &now
 	}
 	all, disabled, err := r.configured(s, cfg, dir)
 	if err != nil {
@@ -152,9 +156,16 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, 
 		BeforeCall:   s.beforeCall,
 		Elicits:      func() bool { return s.View().Elicits() },
 		Elicit:       s.elicitFor,
+		Samples:      func() bool { return s.interested(event.TypeSamplingRequested) },
+		Sample:       s.sampleFor,
+		Authorize:    func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
 	}
-	if cfg.Indirect {
-		c.Getenv = r.cfg.Getenv
+	c.Apps = c.Apps && r.appsEnabled()
+	c.Getenv = r.cfg.Getenv
+	c.Indirect = func() bool {
+		s.servers.mu.Lock()
+		defer s.servers.mu.Unlock()
+		return s.servers.cfg.Indirect
 	}
 	return r.cfg.MCP(c)
 }

@@ -43,7 +43,9 @@ func TestAllTypesAreTested(t *testing.T) {
 }
 
 // ours are members that the published types do not list, each with the reason.
-var ours = map[string]string{}
+var ours = map[string]string{
+	"sampling.requested request": "the method that answers it, session.mcp.executeSampling, is documented to take it from the event",
+}
 
 // examples are values that the published types restrict to a list, or to a shape.
 var examples = map[string]any{

@@ -26,7 +26,6 @@ var commandMethods = map[string]handler{
 	"session.ui.handlePendingElicitation":              posted(answerElicitation),
 	"session.ui.handlePendingUserInput":                posted(nothingPending),
 	"session.ui.handlePendingExitPlanMode":             posted(nothingPending),
-	"session.ui.handlePendingSampling":                 posted(nothingPending),
 	"session.ui.handlePendingAutoModeSwitch":           posted(nothingPending),
 	"session.ui.handlePendingSessionLimitsExhausted":   posted(nothingPending),
 	"session.ui.registerDirectAutoModeSwitchHandler":   posted(registerAutoMode),

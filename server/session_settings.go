@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/transom-run/transom"
@@ -167,7 +169,8 @@ type interestParams struct {
 
 // registerInterest notes that the client handles an event type. That of
 // command.queued makes it the one who is asked about slash commands that nobody
-// has registered; nothing else behaves differently yet.
+// has registered; those of mcp.oauth_required and
+// sampling.requested make it one who answers for MCP servers.
 func registerInterest(q *call, p *interestParams) {
 	if p.EventType == "" {
 		q.Reply(nil, invalid(q.op(), q.op()+" needs an eventType"))
@@ -207,13 +210,9 @@ func (q *call) release(handle string) string {
 // interested tells the session what the client wants to be asked about. conn.mu
 // is held.
 func (q *call) interested() {
-	for _, t := range q.att.interests {
-		if t == event.TypeCommandQueued {
-			q.sess.WantQueuedCommands(true)
-			return
-		}
-	}
-	q.sess.WantQueuedCommands(false)
+	types := slices.Collect(maps.Values(q.att.interests))
+	q.sess.Handles(types)
+	q.sess.WantQueuedCommands(slices.Contains(types, event.TypeCommandQueued))
 }
 
 // maxInterests bounds the registrations of one connection for one session.

@@ -27,6 +27,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	servers map[string]*server
+	tokens  map[string]given // by server
 	started bool
 	closed  bool
 	settled *sync.Cond  // something is no longer pending
@@ -228,6 +229,14 @@ func (h *Host) keep(ctx context.Context, s *server, r *run, cfg mcp.Server) {
 	l.close()
 }
 
+// getenv resolves references in configurations; nil where there are none.
+func (h *Host) getenv() func(string) string {
+	if in := h.cfg.Indirect; in == nil || !in() {
+		return nil
+	}
+	return h.cfg.Getenv
+}
+
 func (h *Host) warn(text string) {
 	if h.cfg.Warn != nil {
 		h.cfg.Warn(h.cfg.Redact(text))
@@ -287,6 +296,36 @@ func (h *Host) Tools() []tool.Tool {
 		}
 	}
 	return out
+}
+
+// keepToken remembers what a server is authorised with, for its next connection.
+func (h *Host) keepToken(server, url, header string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tokens == nil {
+		h.tokens = map[string]given{}
+	}
+	h.tokens[server] = given{url, header}
+}
+
+// token is what a server at an address was authorised with; "" is nothing.
+func (h *Host) token(server, url string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.tokens[server]; t.url == url {
+		return t.header
+	}
+	return ""
+}
+
+// given is an Authorization header, and where it is for.
+type given struct{ url, header string }
+
+// Forget forgets what a server was authorised with.
+func (h *Host) Forget(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.tokens, name)
 }
 
 // linked finds a connected server.

@@ -33,6 +33,7 @@ type link struct {
 	protocol     string
 	instructions string
 	closing      sync.Once
+	clock        *clock // of the connecting
 
 	mu      sync.Mutex
 	tools   []tool.Tool // offered
@@ -49,9 +50,9 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 	if cfg.Timeout > 0 {
 		limit = time.Duration(cfg.Timeout) * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not answer within %s", limit))
+	ctx, clock, cancel := within(ctx, limit)
 	defer cancel()
-	l := &link{host: h, name: name, cfg: cfg, ended: make(chan struct{}), noted: make(chan struct{})}
+	l := &link{host: h, clock: clock, name: name, cfg: cfg, ended: make(chan struct{}), noted: make(chan struct{})}
 	transport, err := l.transport(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (l *link) transport(ctx context.Context) (sdk.Transport, error) {
 		if l.host.cfg.Environ != nil {
 			environ = l.host.cfg.Environ()
 		}
-		p, err := start(l.cfg, dir, environ, l.host.cfg.Getenv)
+		p, err := start(l.cfg, dir, environ, l.host.getenv())
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +107,7 @@ func (l *link) transport(ctx context.Context) (sdk.Transport, error) {
 			return nil, errors.New("its configuration names no url")
 		}
 		l.wire = newWire(l)
+		l.wire.auth.current = l.host.token(l.name, l.cfg.URL)
 		if token != "" {
 			l.wire.auth.current = "Bearer " + token
 		}

@@ -43,26 +43,25 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stop := context.AfterFunc(w.ctx, func() { cancel(errors.New("the connection was closed")) })
 	release := func() { stop(); cancel(nil) }
-	tried := ""
+	var at attempt
 	for {
-		token := w.auth.token()
-		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, token))
+		at.token = w.auth.token()
+		if !w.home(req) {
+			at.token = ""
+		}
+		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, at.token))
 		if err != nil {
 			release()
 			return nil, err
 		}
-		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden || !w.home(req) {
+			w.auth.accepted()
 			res.Body = &ending{res.Body, release}
 			return res, nil
 		}
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 		res.Body.Close()
-		again, err := w.auth.refused(ctx, res, said, token, &tried)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		if !again {
+		if !w.auth.refused(ctx, res, said, &at) {
 			res.Body = &ending{io.NopCloser(bytes.NewReader(said)), release}
 			return res, nil
 		}
@@ -82,7 +81,7 @@ func (w *wire) dressed(ctx context.Context, req *http.Request, body []byte, toke
 		return r // what the server sent elsewhere is not to know its tokens
 	}
 	for name, value := range w.l.cfg.Headers {
-		if get := w.l.host.cfg.Getenv; get != nil && strings.Contains(value, "$") {
+		if get := w.l.host.getenv(); get != nil && strings.Contains(value, "$") {
 			value = resolve(value, get)
 		}
 		r.Header.Set(name, value)
