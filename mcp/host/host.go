@@ -220,8 +220,12 @@ func (h *Host) keep(ctx context.Context, s *server, r *run, cfg mcp.Server) {
 	h.mu.Lock()
 	r.link = nil
 	if s.run == r && ctx.Err() == nil && !h.closed {
-		s.retry = true
-		h.came(s, mcp.Failed, why)
+		to := mcp.Failed
+		if denied := l.denied(); denied != nil {
+			to, why = mcp.NeedsAuth, denied.Error()
+		}
+		s.retry = to == mcp.Failed
+		h.came(s, to, why)
 	}
 	h.mu.Unlock()
 	h.tell()

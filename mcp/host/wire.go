@@ -40,9 +40,12 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
+	// A stream of events outlives the request's context, which may be that of
+	// connecting: it ends with the connection.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(req.Context()))
 	stop := context.AfterFunc(w.ctx, func() { cancel(errors.New("the connection was closed")) })
-	release := func() { stop(); cancel(nil) }
+	let := context.AfterFunc(req.Context(), func() { cancel(context.Cause(req.Context())) })
+	release := func() { stop(); let(); cancel(nil) }
 	var at attempt
 	for {
 		at.token = w.auth.token()
@@ -56,20 +59,20 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden || !w.home(req) {
 			w.auth.accepted()
+			if req.Method == http.MethodGet {
+				let()
+			}
 			res.Body = &ending{res.Body, release}
 			return res, nil
 		}
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 		res.Body.Close()
-		if !w.auth.refused(ctx, res, said, &at) {
+		if req.Method == http.MethodDelete || !w.auth.refused(ctx, res, said, &at) { // nobody is asked for a goodbye
 			res.Body = &ending{io.NopCloser(bytes.NewReader(said)), release}
 			return res, nil
 		}
 	}
 }
-
-// denied says why the server's access was refused; nil where it was not.
-func (w *wire) denied() error { return w.auth.denied() }
 
 // dressed is one attempt at a request.
 func (w *wire) dressed(ctx context.Context, req *http.Request, body []byte, token string) *http.Request {
