@@ -9,6 +9,7 @@ import (
 	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // Config says what a [Runtime] works with. The zero Config is usable.
@@ -43,6 +44,9 @@ type Config struct {
 	MCP func(mcp.Context) (mcp.Host, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
+	// Observer is told what sessions did, for traces and metrics: see package
+	// telemetry. nil: nobody is, and nothing is kept for it.
+	Observer trace.Observer
 	// Logger gets what no client is told; nil is silence.
 	Logger *slog.Logger
 	// Dir is the working directory of sessions that name none; "" is the
@@ -57,6 +61,9 @@ type Config struct {
 type SessionConfig struct {
 	// ID names the session; "" makes a random one.
 	ID string
+	// Trace is the place in a trace that the session's work belongs to, where a
+	// message names none of its own. It is not stored.
+	Trace trace.Context
 	// Model and ReasoningEffort are passed to the provider.
 	Model           string
 	ReasoningEffort string
@@ -83,8 +90,9 @@ type SessionConfig struct {
 	SkipCustomInstructions bool
 	// HiddenTools are not offered to the root agent, by name or pattern.
 	HiddenTools []string
-	// MaxAICredits is told to the model as what the session may use; 0 is nothing.
-	// Nothing is counted against it: no provider says what a request costs.
+	// MaxAICredits is what the session may cost, in AI credits; 0 is anything. It is
+	// told to the model, and once it is used up no model call is made unless the host
+	// raises it: see [Session.Take]. Only accounts say what requests cost.
 	MaxAICredits float64
 	// ClientName is added to the User-Agent of model requests.
 	ClientName string
@@ -100,6 +108,9 @@ type SessionConfig struct {
 	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
+	// TrackFiles keeps the files that Transom's own tools create and edit write to as
+	// they were before, so that a [Rewind] can bring them back.
+	TrackFiles bool
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Providers and Models are further ones, named provider/id, beside whatever
@@ -153,6 +164,8 @@ type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (
 // that is loaded as it is; one that is stored takes what its log holds, else the
 // default.
 type ResumeConfig struct {
+	// Trace is as in [SessionConfig]; the zero Context leaves what was there.
+	Trace trace.Context
 	// Model and ReasoningEffort are what the log says where nil.
 	Model           *string
 	ReasoningEffort *string
@@ -175,7 +188,10 @@ type ResumeConfig struct {
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
 	// HiddenTools and the like are as in [SessionConfig]; not stored.
-	HiddenTools      *[]string
+	HiddenTools *[]string
+	// TrackFiles is as in [SessionConfig]. A session that keeps track goes on doing
+	// so; one that has had a turn without does not begin.
+	TrackFiles       bool
 	MaxAICredits     *float64
 	ClientName       *string
 	ReasoningSummary *string

@@ -156,7 +156,7 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, 
 		BeforeCall:   s.beforeCall,
 		Elicits:      func() bool { return s.View().Elicits() },
 		Elicit:       s.elicitFor,
-		Samples:      func() bool { return s.interested(event.TypeSamplingRequested) },
+		Samples:      func() bool { return s.taker(event.TypeSamplingRequested) },
 		Sample:       s.sampleFor,
 		Authorize:    func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
 	}

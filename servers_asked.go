@@ -14,24 +14,9 @@ import (
 	"github.com/transom-run/transom/model"
 )
 
-// Handles says which types of events this client handles, by answering the question
-// that each of them puts: "mcp.oauth_required", "sampling.requested". It takes the
-// place of what was said before.
-func (h *Session) Handles(types []string) { h.sess.interests.Store(h.client.ID, slices.Clone(types)) }
-
-// interested reports whether an attached client handles a type of event.
-func (s *loaded) interested(eventType string) bool {
-	for _, c := range s.View().Live.Clients {
-		if v, ok := s.interests.Load(c.ID); ok && slices.Contains(v.([]string), eventType) {
-			return true
-		}
-	}
-	return false
-}
-
 // authorize asks the hosts for a token that a server accepts.
 func (r *Runtime) authorize(ctx context.Context, s *loaded, a mcp.AuthRequest) (mcp.Token, error) {
-	if !s.interested(event.TypeMCPOAuthRequired) {
+	if !s.taker(event.TypeMCPOAuthRequired) {
 		return mcp.Token{}, &mcp.ErrNoToken{Msg: "no client of the session handles mcp.oauth_required"}
 	}
 	asked := event.MCPOAuthRequired{
@@ -110,7 +95,7 @@ func (m MCP) Login(ctx context.Context, name string, anew bool) error {
 		return &Error{Op: op, Kind: KindInvalidParams, SessionID: m.s.id, Msg: "the MCP server " + name + " is not a remote server: it needs no authorization"}
 	case states[i].Status == mcp.Connected && !anew:
 		return nil
-	case !m.s.sess.interested(event.TypeMCPOAuthRequired):
+	case !m.s.sess.taker(event.TypeMCPOAuthRequired):
 		return &Error{Op: op, Kind: KindUnsupported, SessionID: m.s.id, Msg: "tokens for MCP servers come from hosts here: register an interest in mcp.oauth_required, and answer it"}
 	}
 	if anew {

@@ -68,6 +68,7 @@ func (r *Runtime) configured(s *loaded, cfg *MCPConfig, dir string) (all map[str
 	}
 	for _, server := range all {
 		r.keys.headers(server.Headers)
+		r.keys.variables(server.Env)
 	}
 	return all, disabled, nil
 }

@@ -39,7 +39,6 @@ var sessionFields = []fieldRule{
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
 	{name: "enableHostGitOperations"},
@@ -64,15 +63,12 @@ var sessionFields = []fieldRule{
 	{name: "memory"},
 	{name: "openCanvases"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
-	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
-	{name: "traceparent", any: true},
-	{name: "tracestate", any: true},
 }
 
 // optionFields are the settings that only session.options.update has, besides
@@ -94,6 +90,7 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
 	{name: "enableCitations"},
+	{name: "enableFileChangeTracking"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
 	{name: "eventsLogDirectory"},
@@ -116,7 +113,6 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
 	{name: "sessionCapabilities", any: true},
-	{name: "sessionLimits"},
 	{name: "shell"},
 	{name: "shellInitProfile", any: true},
 	{name: "shellProcessFlags"},
@@ -176,12 +172,12 @@ func value[T any](p *T) (v T) {
 // create is the configuration of a new session.
 func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
-		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
@@ -196,13 +192,14 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 // stays as it is.
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	cfg := transom.ResumeConfig{
+		Trace: p.at(),
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	cfg.MCP = p.mcp()
 	p.goOn(&cfg)

@@ -3,8 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/transom-run/transom"
@@ -134,6 +132,8 @@ type optionsParams struct {
 
 	SkipCustomInstructions *bool `json:"skipCustomInstructions"`
 
+	Limits *wireLimits `json:"sessionLimits"`
+
 	rest map[string]json.RawMessage
 }
 
@@ -151,10 +151,18 @@ func updateOptions(q *call, p *optionsParams) {
 		q.sess.Post(transom.Note{Level: "warning", Type: "configuration",
 			Message: "session.options.update: these settings are known but not served by this version of Transom, and have no effect: " + strings.Join(unserved, ", ")}, nil)
 	}
-	q.sess.Post(transom.Configure{
+	c := transom.Configure{
 		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
 		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
-	}, q.answer(func(any) any { return successResult{true} }))
+	}
+	if raw, given := p.rest["sessionLimits"]; given && len(raw) > 0 {
+		var credits float64
+		if p.Limits != nil {
+			credits = value(p.Limits.MaxAICredits)
+		}
+		c.MaxAICredits = &credits
+	}
+	q.sess.Post(c, q.answer(func(any) any { return successResult{true} }))
 }
 
 func (p *optionsParams) unserved() []string {
@@ -167,10 +175,8 @@ type interestParams struct {
 	Handle    string `json:"handle"`
 }
 
-// registerInterest notes that the client handles an event type. That of
-// command.queued makes it the one who is asked about slash commands that nobody
-// has registered; those of mcp.oauth_required and
-// sampling.requested make it one who answers for MCP servers.
+// registerInterest notes that the client handles an event type. Some make it one
+// who is asked something by that event; see [transom.Session.Take].
 func registerInterest(q *call, p *interestParams) {
 	if p.EventType == "" {
 		q.Reply(nil, invalid(q.op(), q.op()+" needs an eventType"))
@@ -210,9 +216,13 @@ func (q *call) release(handle string) string {
 // interested tells the session what the client wants to be asked about. conn.mu
 // is held.
 func (q *call) interested() {
-	types := slices.Collect(maps.Values(q.att.interests))
-	q.sess.Handles(types)
-	q.sess.WantQueuedCommands(slices.Contains(types, event.TypeCommandQueued))
+	for _, asked := range []string{event.TypeCommandQueued, event.TypeAutoModeSwitchRequested, event.TypeSessionLimitsExhaustedRequested, event.TypeMCPOAuthRequired, event.TypeSamplingRequested} {
+		takes := false
+		for _, t := range q.att.interests {
+			takes = takes || t == asked
+		}
+		q.sess.Take(asked, takes)
+	}
 }
 
 // maxInterests bounds the registrations of one connection for one session.

@@ -18,7 +18,6 @@ const (
 	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
 	reasonExtensions = "extensions are not served"
 	reasonFactory    = "factories are not served"
-	reasonHistory    = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
 	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
@@ -105,10 +104,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.logoutUser", reasonAccount},
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
-	{"session.history.listRewindPoints", reasonHistory},
-	{"session.history.previewRewind", reasonHistory},
-	{"session.history.rewind", reasonHistory},
-	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
 	{"session.mcp.moveLoadingToBackground", reasonMCPLoad},
@@ -159,11 +154,9 @@ var refusals = []refusal{
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
-	{"sessions.fork", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
-	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 

@@ -88,6 +88,8 @@ var layers = []struct {
 	{"internal/turn", 3},
 	{"internal/plugin", 3},
 	{"internal/window", 2},
+	{"internal/history", 2},
+	{"internal/preimage", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
@@ -98,11 +100,14 @@ var layers = []struct {
 	{"eventlog", 1},
 	{"event", 0},
 	{"sessionfs", 0},
+	{"trace", 0},
+	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
+	{"internal/stress", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

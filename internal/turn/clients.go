@@ -236,8 +236,10 @@ func (m *machine) detach(in Detach) {
 			m.ended() // nobody is left to answer
 		}
 		l.Parked = l.Parked || l.Prep != nil && m.s.Loop.Open
-		l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
-		return                     // the turn runs on with the tools it has; what needs a client waits for a resume
+		if m.s.goingBack() == nil { // that needs no client
+			l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
+		}
+		return // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
 	if m.s.Phase() != Acting {

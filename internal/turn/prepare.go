@@ -26,6 +26,7 @@ type preparation struct {
 	turn     int      // of the running loop; 0 begins one
 	stopping bool     // the agent-stop hook is asked
 	command  string   // id of the slash command that runs; "" is none
+	back     *back    // the history goes back; nil: it does not
 	ending   bool     // the session-end hook is asked
 	system   uint64   // number of the system message that is being composed; 0 is none
 	awaited  uint64   // number of the MCP servers that are waited for
