@@ -92,11 +92,15 @@ func (s *loaded) offered(answers []string) (*tool.Registry, error) {
 	if s.own == nil || s.ownErr != nil {
 		return nil, s.ownErr
 	}
+	agents, err := s.agents.tools()
+	if err != nil {
+		return nil, err
+	}
 	tools := slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
 		method, needs := hostTools[t.Name]
 		return needs && !slices.Contains(answers, method) && !s.answered(method)
 	})
-	return tool.NewRegistry(tools)
+	return tool.NewRegistry(append(tools, agents...))
 }
 
 // requester answers requests for one client.

@@ -75,6 +75,16 @@ type SessionConfig struct {
 	SkipCustomInstructions bool
 	// HiddenTools are not offered to the root agent, by name or pattern.
 	HiddenTools []string
+	// Agents are the host's own agents: the model can start them as sub-agents, and
+	// the session's own agent can be one of them.
+	Agents []Agent
+	// Agent names what the session's own agent is at first; "" is the default one.
+	Agent string
+	// ExcludedAgents names those of Transom's own agents that are not there.
+	ExcludedAgents []string
+	// QuietAgents: this host does not want the pieces of sub-agents' answers, but all
+	// their other events.
+	QuietAgents bool
 	// MaxAICredits is told to the model as what the session may use; 0 is nothing.
 	// Nothing is counted against it: no provider says what a request costs.
 	MaxAICredits float64
@@ -152,7 +162,13 @@ type ResumeConfig struct {
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
 	// HiddenTools and the like are as in [SessionConfig]; not stored.
-	HiddenTools      *[]string
+	HiddenTools *[]string
+	// Agents and ExcludedAgents are as in [SessionConfig]; not stored. Agent is; where
+	// it is nil and there is no agent of the name any more, the default one is back.
+	Agents           []Agent
+	Agent            *string
+	ExcludedAgents   *[]string
+	QuietAgents      bool
 	MaxAICredits     *float64
 	ClientName       *string
 	ReasoningSummary *string

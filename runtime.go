@@ -1,6 +1,7 @@
 package transom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ type loaded struct {
 	*session.Session
 	models     *models
 	system     *systemMessage
+	agents     *agentSet
 	requests   shaping
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
@@ -173,7 +175,12 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	if settings.BuiltIns, err = sess.offered(cfg.Answers); err == nil {
+	selected, err := sess.agents.begin(cfg)
+	if err == nil {
+		sess.agents.settle(&settings)
+		settings.BuiltIns, err = sess.offered(cfg.Answers)
+	}
+	if err == nil {
 		err = clash(settings.BuiltIns, cfg.Tools, settings)
 	}
 	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision})
@@ -189,7 +196,10 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client,
+		Settings: settings, Client: h.client, Select: selected,
+	}
+	if d, ok := sess.agents.current(); ok {
+		begin.Model, begin.Effort = cmp.Or(d.Model, begin.Model), cmp.Or(d.ReasoningEffort, begin.Effort)
 	}
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
@@ -215,6 +225,7 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	for {
 		sl, mine, err := r.find(ctx, op, id)
 		if err != nil {
@@ -346,8 +357,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	if state.SessionID == "" {
 		what = "session.created" // the first record is its session.start
 	}
-	s := &loaded{models: models}
-	s.system = &systemMessage{ask: s.ask, id: id}
+	s := &loaded{models: models, agents: &agentSet{home: r.cfg.Home, selected: state.Selected}}
+	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}

@@ -27,7 +27,6 @@ type fieldRule struct {
 // known and not served. Unknown ones are passed over without a word.
 var sessionFields = []fieldRule{
 	{name: "additionalDirectories"},
-	{name: "agent"},
 	{name: "askUserVariant", any: true},
 	{name: "authClientIdMetadataUrl", any: true},
 	{name: "canvases"},
@@ -37,7 +36,6 @@ var sessionFields = []fieldRule{
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
-	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "disabledMcpServers", any: true},
 	{name: "disabledSkills", any: true},
@@ -53,7 +51,6 @@ var sessionFields = []fieldRule{
 	{name: "enableSessionTelemetry", any: true},
 	{name: "enableSkills"},
 	{name: "envValueMode", any: true},
-	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
 	{name: "extensionSdkPath"},
@@ -61,7 +58,6 @@ var sessionFields = []fieldRule{
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
-	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},

@@ -89,6 +89,7 @@ var layers = []struct {
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"internal/agents", 2},
 	{"model", 1},
 	{"tool", 1},
 	{"eventlog", 1},

@@ -46,7 +46,8 @@ type Config struct {
 	Command func(ctx context.Context, text string) (stop bool)
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
-	Compose func(ctx context.Context, dir string) (string, error)
+	// agent names the kind of sub-agent that it is for; "" is the session's own.
+	Compose func(ctx context.Context, dir, agent string) (string, error)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
@@ -103,6 +104,7 @@ type Session struct {
 	stopCompaction context.CancelFunc // nil: none was made
 	cancel         context.CancelFunc
 	effects        context.Context
+	agents         map[string]scope // effects of sub-agents; nil: there were none
 	running        sync.WaitGroup
 }
 
@@ -211,6 +213,7 @@ func (s *Session) finish() {
 		}
 	}
 	s.cancel()
+	s.cancelAgents()
 	if s.stopCompaction != nil {
 		s.stopCompaction()
 	}
@@ -269,6 +272,9 @@ func (s *Session) handle(it item) {
 		s.cancel()
 		s.effects, s.cancel = context.WithCancel(context.Background())
 	}
+	for _, id := range ready.CancelAgents {
+		s.cancelAgent(id)
+	}
 	for _, e := range ready.Start {
 		s.start(e)
 	}
@@ -325,6 +331,7 @@ func (s *Session) failed(it item, err error) {
 	s.publish(ready.Events)
 	s.flush()
 	s.cancel()
+	s.cancelAgents()
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	if leaves {
 		s.handle(it) // the turn is over: what is left of it needs no record
@@ -485,16 +492,23 @@ func (s *Session) others(owner string) []string {
 
 // hiddenFrom names the clients that are not to see an event: a request to run a
 // tool is not shown to clients that declared the tool as well but are not the
-// one asked, since each would run it.
+// one asked, since each would run it; and not everybody wants the pieces of
+// sub-agents' answers.
 func (s *Session) hiddenFrom(e *event.Event) []string {
-	if c, ok := e.Payload.(event.CommandExecute); ok {
+	switch c := e.Payload.(type) {
+	case event.CommandExecute:
 		return s.others(s.state.Owner(c.CommandName))
+	case event.MessageStart, event.MessageDelta, event.ReasoningDelta, event.StreamingDelta, event.ToolCallDelta:
+		if e.AgentID != "" {
+			return s.quiet()
+		}
+		return nil
 	}
 	p, ok := e.Payload.(event.ExternalToolRequested)
 	if !ok {
 		return nil
 	}
-	offer, ok := s.state.Live.Offers.Lookup(p.ToolName)
+	offer, ok := s.state.At(e.AgentID).Live.Offers.Lookup(p.ToolName)
 	if !ok {
 		return nil
 	}

@@ -53,8 +53,12 @@ func (m *machine) failure(err *model.Error, ms int64) {
 	if err.Status == 0 {
 		kind = "transport"
 	}
+	source := "top_level"
+	if m.agent != "" {
+		source = "subagent"
+	}
 	m.emit(event.ModelCallFailure{
-		Model: m.s.Model, Source: "top_level", StatusCode: err.Status, FailureKind: kind,
+		Model: m.s.Model, Source: source, StatusCode: err.Status, FailureKind: kind,
 		ErrorMessage: err.Error(), DurationMs: ms,
 	})
 }
@@ -68,7 +72,7 @@ func (m *machine) modelFailed(in ModelFailed) {
 	m.s.Live.Model = nil
 	m.failure(in.Err, in.Took.Milliseconds())
 	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
-	m.emit(event.SessionError{
+	m.trouble(event.SessionError{
 		ErrorType: string(in.Err.Kind), Message: in.Err.Error(), StatusCode: in.Err.Status, ErrorCode: in.Err.Code,
 	})
 	if m.hooked() {
@@ -76,6 +80,15 @@ func (m *machine) modelFailed(in ModelFailed) {
 	}
 	m.quiet = true
 	m.next(false)
+}
+
+// trouble says why a turn has failed. A sub-agent's failure is not the session's.
+func (m *machine) trouble(e event.SessionError) {
+	if m.agent != "" {
+		m.s.Live.Failure = e.Message
+		return
+	}
+	m.emit(e)
 }
 
 // modelDone takes the model's answer: it enters the log, and its calls begin.
@@ -125,7 +138,7 @@ func (m *machine) usage(in ModelDone) {
 		name = m.s.Model
 	}
 	initiator := "user"
-	if m.s.Loop.Turn > 0 {
+	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"
 	}
 	m.emit(event.AssistantUsage{

@@ -26,6 +26,8 @@ type Client struct {
 	// Continues: the client took up pending work, and answers requests made to
 	// clients that are gone.
 	Continues bool
+	// Quiet: the client does not want the pieces of sub-agents' answers.
+	Quiet bool
 }
 
 // Offer is a tool that the model is offered, and the client that declared it.
@@ -130,7 +132,7 @@ func offers(clients []Client, s Settings) *Offers {
 	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
 		for _, t := range c.Tools.All() {
 			name := t.Name
-			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) || s.Hidden.Matches(t.Source, name) {
+			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) || s.Hidden.Matches(t.Source, name) || s.Agent.Set && !s.Agent.Matches(t.Source, name) {
 				continue
 			}
 			if i, ok := o.byName[name]; ok {
@@ -157,7 +159,11 @@ func offers(clients []Client, s Settings) *Offers {
 func (m *machine) reoffer() {
 	l := &m.s.Live
 	before := l.Offers
-	l.Offers = offers(l.Clients, l.Settings)
+	s := l.Settings
+	if m.s.Mode != autopilot {
+		s.Excluded.Patterns = append(slices.Clip(s.Excluded.Patterns), "builtin:"+CompleteTool)
+	}
+	l.Offers = offers(l.Clients, s)
 	gone := slices.Clone(l.Gone)
 	if l.Asked {
 		for _, name := range before.Names() {
@@ -168,7 +174,11 @@ func (m *machine) reoffer() {
 	}
 	l.Gone = slices.DeleteFunc(gone, func(name string) bool { _, ok := l.Offers.Lookup(name); return ok })
 	l.Fresh = true
+	m.eachAgent(func(string) { m.reoffer(); m.s.Live.Fresh = false })
 }
+
+// autopilot is the mode in which the model says when its task is done.
+const autopilot = "autopilot"
 
 // attach adds the client, or replaces its declaration. A client that declares
 // anew counts as the newest.
@@ -225,9 +235,20 @@ func (m *machine) detach(in Detach) {
 		}
 		l.Parked = l.Parked || l.Prep != nil && m.s.Loop.Open
 		l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
-		return                     // the turn runs on with the tools it has; what needs a client waits for a resume
+		m.deserted()
+		return // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
+	m.lost(in, before)
+	for _, a := range was.Live.Agents {
+		m.within(a.ID, func() { m.lost(in, a.Live.Offers) })
+	}
+}
+
+// lost settles the calls that only a client which is gone could have answered;
+// before is what was offered while it was there.
+func (m *machine) lost(in Detach, before *Offers) {
+	clients := m.s.Live.Clients
 	if m.s.Phase() != Acting {
 		return
 	}

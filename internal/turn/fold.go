@@ -21,6 +21,11 @@ func (d Durable) Apply(e *event.Event) (Durable, error) {
 	}
 	next := d
 	var err error
+	if e.AgentID != "" {
+		if err := next.applyAgent(e); err != nil {
+			return d, fmt.Errorf("agent %s: %w", e.AgentID, err)
+		}
+	}
 	if next.Window, err = d.Window.Apply(e); err != nil {
 		return d, err
 	}
@@ -63,6 +68,12 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+	event.TypeAgentStarted:          foldAgent,
+	event.TypeAgentEnded:            foldAgentEnded,
+	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
+	event.TypeAgentRemoved:          foldInto((*Durable).foldAgentRemoved),
+	event.TypeSubagentSelected:      foldInto((*Durable).foldSelected),
+	event.TypeSubagentDeselected:    foldInto((*Durable).foldDeselected),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
@@ -125,7 +136,7 @@ func (d *Durable) foldUnqueued(p event.Unqueued) {
 
 func (d *Durable) foldUser(p event.UserMessage) {
 	d.foldUnqueued(event.Unqueued{MessageID: p.MessageID})
-	if d.Title == "" {
+	if d.Title == "" && p.Source != agentSource {
 		d.Title = Title(p.Content)
 	}
 	if p.Source == "" && p.Delivery != deliveredSteering {
@@ -135,7 +146,7 @@ func (d *Durable) foldUser(p event.UserMessage) {
 		// A seeded turn, one that a hook asked for, and one that only steers belong
 		// to the message that led to them: whoever waits for its answer waits for
 		// theirs.
-		if p.Source != seedSource && p.Source != hookSource && p.Delivery != deliveredSteering || d.Origin == "" {
+		if p.Source != seedSource && p.Source != hookSource && p.Source != agentSource && p.Delivery != deliveredSteering || d.Origin == "" {
 			d.Origin = p.MessageID
 		}
 		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: d.Origin, ByHook: p.Source == hookSource}
@@ -241,6 +252,10 @@ func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
 func (d *Durable) foldClear(id string) {
 	d.Clears++
 	d.Loop.Cleared = id
+	ofOld := func(q event.Queued) bool { return q.Source == agentSource } // of the window that is gone (S9)
+	if slices.ContainsFunc(d.Steering, ofOld) {
+		d.Steering = slices.DeleteFunc(slices.Clone(d.Steering), ofOld)
+	}
 	d.Loop.Calls = slices.Clone(d.Loop.Calls)
 	for i := range d.Loop.Calls {
 		d.Loop.Calls[i].Orphan = !d.Loop.Calls[i].Done

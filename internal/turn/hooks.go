@@ -24,6 +24,8 @@ const (
 	HookAgentStop    HookKind = "agentStop"
 	HookError        HookKind = "errorOccurred"
 	HookSessionEnd   HookKind = "sessionEnd"
+	HookAgentStart   HookKind = "subagentStart" // of a sub-agent, before its first model call
+	HookSubagentStop HookKind = "subagentStop"  // of a sub-agent, as agentStop
 
 	// HookCompose is no hook of a host: the session itself composes the system
 	// message for its working directory, and posts it as "system".
@@ -34,6 +36,8 @@ const (
 // HookDone. What they answer is merged: a denial stands, later values replace
 // earlier ones.
 type CallHook struct {
+	Agent   string // the sub-agent that it is about; "" is the session's own
+	Type    string // of that agent
 	ID      uint64
 	Kind    HookKind
 	Clients []string
@@ -43,6 +47,7 @@ type CallHook struct {
 // HookDone is what the hooks came to. An error is a hook that gave no verdict: it
 // failed, took too long, or its client is gone.
 type HookDone struct {
+	Agent  string
 	ID     uint64
 	Output json.RawMessage // null or empty: no verdict
 	Err    error
@@ -86,7 +91,11 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 		}
 	}
 	l.Waits = append(slices.Clone(l.Waits), wait{l.HookSerial, kind, call, outcome})
-	m.start(&CallHook{ID: l.HookSerial, Kind: kind, Clients: clients, Input: raw})
+	agent := ""
+	if m.outer != nil {
+		agent = m.outer.Agent(m.agent).Type
+	}
+	m.start(&CallHook{Agent: m.agent, Type: agent, ID: l.HookSerial, Kind: kind, Clients: clients, Input: raw})
 }
 
 // awaited reports whether hooks are being asked about a call.
@@ -115,9 +124,9 @@ func (m *machine) hookDone(in HookDone) {
 		m.preToolDone(w.call, out, err)
 	case HookPostTool, HookPostFailure:
 		m.postToolDone(w, out, err)
-	case HookSessionStart, HookPrompt, HookTransformed, HookCompose:
+	case HookSessionStart, HookAgentStart, HookPrompt, HookTransformed, HookCompose:
 		m.prepared(w.kind, out, err)
-	case HookAgentStop:
+	case HookAgentStop, HookSubagentStop:
 		m.stopDone(out, err)
 	case HookSessionEnd:
 		m.ended()

@@ -57,6 +57,7 @@ type Begin struct {
 	Settings     Settings
 	Client       Client
 	AlreadyInUse bool
+	Select       *event.SubagentSelected // nil: the default agent
 }
 
 // Resume takes up a session, from the log or live. Result: nothing.
@@ -71,8 +72,9 @@ type Resume struct {
 	WasActive    bool
 	AlreadyInUse bool
 	EventsBytes  int64
-	Loaded       bool // just now, from a log that others may have written since
-	PID          int  // of this process
+	Loaded       bool                    // just now, from a log that others may have written since
+	PID          int                     // of this process
+	Select       *event.SubagentSelected // as of Configure
 }
 
 // Attach adds a client, or gives an attached one other tools.
@@ -98,11 +100,12 @@ type Configure struct {
 	Name       *string
 	AutoName   bool // Name came from Transom: it never replaces a host's
 	Dir        *string
-	Place      *event.Context  // what is known of the repository in the directory
-	ApproveAll *bool           // calls run unasked
-	Answerer   *Answerer       // who answers permission questions from now on, or no more
-	Forget     bool            // what was approved for the session
-	Settings   func(*Settings) // pure
+	Place      *event.Context          // what is known of the repository in the directory
+	ApproveAll *bool                   // calls run unasked
+	Answerer   *Answerer               // who answers permission questions from now on, or no more
+	Forget     bool                    // what was approved for the session
+	Settings   func(*Settings)         // pure
+	Select     *event.SubagentSelected // what the session's own agent is; without a name the default one
 }
 
 // Answerer says whether a client answers permission questions.
@@ -229,8 +232,10 @@ type Ready struct {
 	Sync bool
 	// CancelCompaction: end the summary being made.
 	CancelCompaction bool
-	// Cancel: end all effects that run.
+	// Cancel: end all effects that run, but for those of sub-agents.
 	Cancel bool
+	// CancelAgents: end all effects of these sub-agents.
+	CancelAgents []string
 	// Start holds the effects to begin.
 	Start []Effect
 	// Result answers the input.
@@ -273,6 +278,7 @@ type PreparePermission struct {
 // AskPermission puts a question to a client that lives in this process; clients
 // on connections have read it from the event.
 type AskPermission struct {
+	Agent     string // the sub-agent whose call it is
 	RequestID string
 	Request   event.PermissionRequested
 	Tool      string

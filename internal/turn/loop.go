@@ -17,7 +17,7 @@ func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
 	for i, msg := range msgs {
 		drafts[i] = draft{Queued: msg}
 	}
-	m.s.Live.StopActive, m.s.Live.Blocks = false, 0
+	m.s.Live.StopActive, m.s.Live.Blocks, m.s.Live.Resting = false, 0, false
 	m.prepare(preparation{drafts: drafts, delivery: delivery, source: m.startSource(msgs)})
 }
 
@@ -106,12 +106,12 @@ func (m *machine) ask() {
 	l.Asked = true
 	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At}
 	initiator := "user"
-	if m.s.Loop.Turn > 0 {
+	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"
 	}
 	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
-		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.s.SessionID,
+		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.root().SessionID, AgentID: m.agent,
 		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
 	}})
 }

@@ -18,6 +18,7 @@ func (m *machine) resume(in Resume) {
 	l.Resumed = l.Resumed || in.Loaded
 	m.attach(in.Client)
 	m.adopt(in)
+	m.resumeAgents(in.Continue, alone)
 	switch phase := m.s.Phase(); {
 	case phase == Idle && in.Continue && m.waiting():
 		m.next(true)
@@ -52,6 +53,7 @@ func (m *machine) adopt(in Resume) {
 		m.emit(event.Epoch{PID: in.PID})
 		defer m.forgotten()
 	}
+	defer m.choose(in.Select)
 	if !in.Quiet {
 		m.emit(p)
 		return
@@ -99,7 +101,7 @@ func (m *machine) rerun(alone bool) {
 		switch {
 		case alone && c.Orphan && !c.Done:
 			m.complete(c.ID, cutOff)
-		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID) || m.awaited(c.ID):
+		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID) || m.awaited(c.ID) || m.s.liveAgent(c.Agent) >= 0:
 		case c.Permission != "":
 			if alone {
 				m.reask(c)

@@ -8,7 +8,7 @@ import (
 
 // snapshotVersion changes when Durable does: a snapshot of another version is
 // not read, and the log is folded from the start.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 type snapshot struct {
 	Version int

@@ -15,12 +15,20 @@ type machine struct {
 	ready Ready
 	quiet bool  // the loop did not end of itself: no agent-stop hook
 	err   error // the first failure to encode or fold an event
+
+	outer *State   // the session's state, while s is a sub-agent's
+	agent string   // whose state s is; "" is the session's
+	over  []string // sub-agents whose loops are over
 }
 
 // Step makes one step. The result is the state after the input and what has to
 // be done about it. On an error nothing has happened: the state given goes on.
 // A *Refusal says why the state does not take the input.
 func Step(s State, in Input) (State, Ready, error) {
+	if agent := s.recipient(in.Body); agent != "" {
+		m := &machine{s: s, in: in}
+		return m.made(s, m.stepAgent(agent, in.Body))
+	}
 	phase := s.Phase()
 	rule, ok := table[phase][in.Body.kind()]
 	if !ok {
@@ -30,7 +38,15 @@ func Step(s State, in Input) (State, Ready, error) {
 		return s, Ready{Result: rule.result}, nil
 	}
 	m := &machine{s: s, in: in}
-	if err := m.step(in.Body); err != nil {
+	return m.made(s, m.step(in.Body))
+}
+
+// made is what a step has come to; s is the state before it.
+func (m *machine) made(s State, err error) (State, Ready, error) {
+	if err == nil {
+		m.sweep()
+	}
+	if err != nil {
 		return s, Ready{}, err
 	}
 	if m.err != nil {
@@ -87,6 +103,12 @@ func (m *machine) step(body Body) error {
 		m.hookDone(in)
 	case Arrange:
 		return m.arrange(in)
+	case TimeUp:
+		m.timeUp(in)
+	case StartAgent:
+		return m.startAgent(in)
+	case ChangeAgent:
+		m.changeAgent(in)
 	case CommandDone:
 		m.commandDone(in)
 	case Close:
@@ -105,12 +127,16 @@ func (m *machine) step(body Body) error {
 
 // emit makes an event, folds it, and puts it on the list of what is to be
 // written and published. It returns the event's id.
-func (m *machine) emit(p event.Payload) string {
-	parent := m.s.LastID
+func (m *machine) emit(p event.Payload) string { return m.emitOf(m.agent, p) }
+
+// emitOf makes an event of a sub-agent; "" is the session's own.
+func (m *machine) emitOf(agent string, p event.Payload) string {
+	d := &m.root().Durable
+	parent := d.LastID
 	if strings.HasPrefix(p.EventType(), event.PrivatePrefix) {
 		parent = "" // no part of the chain that clients see
 	}
-	e, err := event.New(p, m.in.NewID(), parent, m.in.At)
+	e, err := event.NewOf(p, agent, m.in.NewID(), parent, m.in.At)
 	if err != nil {
 		if m.err == nil {
 			m.err = err
@@ -118,14 +144,17 @@ func (m *machine) emit(p event.Payload) string {
 		return ""
 	}
 	if e.Persisted() {
-		next, err := m.s.Durable.Apply(e)
+		next, err := d.Apply(e)
 		if err != nil {
 			if m.err == nil {
 				m.err = err
 			}
 			return ""
 		}
-		m.s.Durable = next
+		*d = next
+		if m.outer != nil {
+			m.s.Durable = next.Agent(m.agent).State
+		}
 	}
 	m.ready.Events = append(m.ready.Events, e)
 	return e.ID
@@ -137,7 +166,7 @@ func (m *machine) start(e Effect) { m.ready.Start = append(m.ready.Start, e) }
 func (m *machine) now() string { return m.in.At.UTC().Format(event.TimeFormat) }
 
 func (m *machine) fence(call string) Fence {
-	return Fence{Turn: m.s.Live.Turn, Window: m.s.Clears, Call: call}
+	return Fence{Agent: m.agent, Turn: m.s.Live.Turn, Window: m.s.Clears, Call: call}
 }
 
 func unmarshal(raw json.RawMessage, into any) error {
@@ -167,7 +196,19 @@ func (m *machine) begin(in Begin) {
 		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort,
 		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse,
 	})
+	m.choose(in.Select)
 	m.attach(in.Client)
+}
+
+// choose writes which agent the session's own is; nil leaves it.
+func (m *machine) choose(p *event.SubagentSelected) {
+	switch {
+	case p == nil || p.AgentName == m.s.Selected:
+	case p.AgentName == "":
+		m.emit(event.SubagentDeselected{})
+	default:
+		m.emit(*p)
+	}
 }
 
 // configure changes settings.
@@ -176,6 +217,7 @@ func (m *machine) configure(in Configure) error {
 		in.Settings(&m.s.Live.Settings)
 		m.reoffer()
 	}
+	m.choose(in.Select)
 	if in.Name != nil {
 		if *in.Name == "" {
 			return &Refusal{Kind: "invalid_params", Msg: "a session's name must not be empty"}
@@ -186,7 +228,11 @@ func (m *machine) configure(in Configure) error {
 		}
 	}
 	if in.Mode != nil && *in.Mode != m.s.Mode {
+		pilots := m.s.Mode == autopilot || *in.Mode == autopilot
 		m.emit(event.ModeChanged{PreviousMode: m.s.Mode, NewMode: *in.Mode})
+		if pilots {
+			m.reoffer() // some tools are of that mode alone
+		}
 	}
 	model, effort := m.s.Model, m.s.Effort
 	if in.Model != nil {

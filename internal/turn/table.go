@@ -27,6 +27,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
+		KindStartAgent:         to(Idle),
+		KindChangeAgent:        to(Idle, Preparing, Thinking),
+		KindTimeUp:             stay,
 		KindCompact:            to(Idle),
 		KindCancelCompaction:   to(Idle),
 		KindCompactionDone:     to(Idle),
@@ -40,7 +43,7 @@ var table = map[Phase]map[Kind]rule{
 		KindConfigure:          to(Idle),
 		KindSend:               to(Idle, Preparing, Thinking),
 		KindClear:              to(), // refused by its own rules: the message says why
-		KindAbort:              stay,
+		KindAbort:              to(Idle),
 		KindModelChunk:         stay,
 		KindModelRetry:         stay,
 		KindModelDone:          stay,
@@ -54,6 +57,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
+		KindStartAgent:         to(Thinking),
+		KindChangeAgent:        to(Thinking),
+		KindTimeUp:             stay,
 		KindCompact:            to(Thinking),
 		KindCancelCompaction:   to(Thinking),
 		KindCompactionDone:     to(Thinking),
@@ -81,6 +87,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
+		KindStartAgent:         to(Acting),
+		KindChangeAgent:        to(anyActive...),
+		KindTimeUp:             to(anyActive...),
 		KindCompact:            to(),
 		KindCancelCompaction:   to(Acting),
 		KindCompactionDone:     to(Acting),
@@ -108,6 +117,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
+		KindStartAgent:         to(Stranded),
+		KindChangeAgent:        to(Stranded),
+		KindTimeUp:             stay,
 		KindCompact:            to(),
 		KindCancelCompaction:   noAnswer,
 		KindCompactionDone:     stay,
@@ -135,6 +147,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
+		KindStartAgent:         to(Preparing),
+		KindChangeAgent:        to(Preparing),
+		KindTimeUp:             stay,
 		KindCompact:            to(Preparing),
 		KindCancelCompaction:   to(Preparing),
 		KindCompactionDone:     to(Preparing),
@@ -162,6 +177,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Ending: {
+		KindTimeUp:             stay,
 		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -181,6 +197,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Closed: {
+		KindTimeUp:             stay,
 		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
