@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 
-.PHONY: build test lint fuzz bench conformance demo clean
+.PHONY: build test lint fuzz kill bench conformance demo clean
 
 # One static binary, which needs nothing of the machine it runs on.
 build:
@@ -28,6 +28,11 @@ fuzz:
 		echo "== $$(dirname $$file) $${decl#func }"; \
 		go test -run='^$$' -fuzz="^$${decl#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)" </dev/null; \
 	done
+
+# Kill a process at every operation of its store, in every history: see
+# docs/reliability.md.
+kill:
+	go test -count=1 -timeout 30m -run 'TestKill$$' ./internal/durability -v -durability.full
 
 bench:
 	go test -run='^$$' -bench=. -benchmem ./...

@@ -3,6 +3,7 @@ package transom_test
 import (
 	"context"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/transom-run/transom"
@@ -121,4 +122,29 @@ func BenchmarkDelta(b *testing.B) {
 		ask(b, session(b, rt, true))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/5000, "ns/delta")
+}
+
+// BenchmarkResume loads a stored session of 200 turns, and lets it go again.
+func BenchmarkResume(b *testing.B) {
+	rt := runtime(b, &loop{}, files(b))
+	s := session(b, rt, false)
+	for range 200 {
+		if _, err := s.SendAndWait(context.Background(), transom.Message{Prompt: "say " + strings.Repeat("history ", 100)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	id := s.ID()
+	if err := s.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := rt.ResumeSession(context.Background(), id, transom.ResumeConfig{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

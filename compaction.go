@@ -5,6 +5,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model"
 )
 
 // Compaction says when a session's window is summarised by itself: a summary is
@@ -78,7 +79,7 @@ func (h History) Summary(ctx context.Context) (string, error) {
 	if h.s.Info().Messages == 0 {
 		return "", nil
 	}
-	text, err := h.s.query(ctx, handOff, func(string) {})
+	text, err := h.s.query(ctx, model.ForBackground, handOff, func(string) {})
 	return text, wrap("session.history.summarizeForHandoff", h.s.id, err)
 }
 

@@ -97,6 +97,9 @@ type SessionConfig struct {
 	Citations        bool
 	// Vision says whether the model takes pictures; nil: as its provider says.
 	Vision *bool
+	// NoSockets keeps requests to an account's models on HTTP, where those have
+	// WebSockets.
+	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
 	// Provider is the session's own access to a model.
@@ -174,6 +177,7 @@ type ResumeConfig struct {
 	ReasoningSummary *string
 	Citations        *bool
 	Vision           *bool
+	NoSockets        *bool
 	Compaction       *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
 	// stored: with none, the runtime's own model answers.
@@ -209,7 +213,7 @@ type ResumeConfig struct {
 type ProviderConfig struct {
 	Type      string // openai, azure or anthropic; "openai" where empty
 	WireAPI   string // completions or responses; "completions" where empty
-	Transport string // http, also where it is websockets; a warning says so
+	Transport string // http or websockets (responses only); "http" where empty
 	BaseURL   string // such as http://localhost:11434/v1
 	// AzureAPIVersion chooses Azure's versioned route; "" is the v1 route.
 	AzureAPIVersion string

@@ -30,7 +30,7 @@ func (h *Session) Ask(ctx context.Context, question string) (string, error) {
 	}()
 	e := event.EphemeralQuery{RequestID: session.NewID(), Phase: "started"}
 	h.sess.tell(e)
-	answer, err := h.query(ctx, question, func(text string) {
+	answer, err := h.query(ctx, model.ForUser, question, func(text string) {
 		h.sess.tell(event.EphemeralQuery{RequestID: e.RequestID, Phase: "chunk", Chunk: text})
 	})
 	switch {
@@ -47,10 +47,10 @@ func (h *Session) Ask(ctx context.Context, question string) (string, error) {
 
 // query makes the model call. Pieces that were shown stay: an attempt that failed
 // after its first piece is the last.
-func (h *Session) query(ctx context.Context, question string, show func(string)) (string, error) {
+func (h *Session) query(ctx context.Context, kind model.Interaction, question string, show func(string)) (string, error) {
 	v := h.sess.View()
 	req := model.Request{
-		Model: v.Model, ReasoningEffort: v.Effort, Stream: true, SessionID: v.SessionID, InteractionID: session.NewID(), Initiator: "user",
+		Model: v.Model, ReasoningEffort: v.Effort, Stream: true, SessionID: v.SessionID, InteractionID: session.NewID(), Initiator: "user", Interaction: kind,
 		Messages: append(slices.Clip(v.Window.Messages(v.Live.Settings.System)), model.Message{Role: model.User, Text: question}),
 	}
 	p, err := h.sess.models.provider(ctx, &req)

@@ -291,9 +291,23 @@ func (o *outbound) RoundTrip(req *http.Request) (*http.Response, error) {
 	return endpoint.SharedClient().Transport.RoundTrip(req)
 }
 
+// DialSocket opens a WebSocket; see [endpoint.SocketDialer]. A host that makes the
+// requests opens it, where it can.
+func (o *outbound) DialSocket(req *http.Request) (endpoint.Socket, *http.Response, error) {
+	t := o.host.Load()
+	if t == nil {
+		return endpoint.DialSocket(endpoint.SharedClient(), req)
+	}
+	if d, ok := (*t).(endpoint.SocketDialer); ok {
+		return d.DialSocket(req)
+	}
+	return nil, nil, errors.New("the host that makes the requests opens no WebSockets")
+}
+
 // Intercept has t make the HTTP requests of all the runtime's providers and
 // accounts, until release is called. There can be one at a time: a Conflict error
-// otherwise. [endpoint.Asked] tells t for which session a request is.
+// otherwise. [endpoint.Asked] tells t for which session a request is. WebSockets are
+// opened by t, too, where it is an [endpoint.SocketDialer].
 func (r *Runtime) Intercept(t http.RoundTripper) (release func(), err error) {
 	p := &t
 	if !r.outbound.host.CompareAndSwap(nil, p) {

@@ -17,6 +17,7 @@ type shape struct {
 	summary    *string
 	citations  *bool
 	vision     *bool
+	noSockets  *bool
 }
 
 // shaping puts a host's settings into a session's model requests.
@@ -40,6 +41,9 @@ func (s *shaping) set(in shape) {
 	}
 	if in.vision != nil {
 		s.shape.vision = in.vision
+	}
+	if in.noSockets != nil {
+		s.shape.noSockets = in.noSockets
 	}
 }
 
@@ -69,6 +73,7 @@ func (s *loaded) model(ctx context.Context, req *model.Request) (model.Provider,
 		req.ReasoningSummary = *in.summary
 	}
 	req.Citations = in.citations != nil && *in.citations
+	req.NoSockets = in.noSockets != nil && *in.noSockets
 	if in.clientName != nil {
 		s.sign(req, *in.clientName)
 	}

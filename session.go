@@ -150,7 +150,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
 	}
-	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision})
+	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	return err

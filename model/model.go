@@ -119,7 +119,25 @@ type Request struct {
 	AgentID string
 	// Initiator is "user" for the first request of a loop, "agent" after it.
 	Initiator string
+	// NoSockets keeps the request off WebSockets, where it would go over one.
+	NoSockets bool
+	// Interaction says what the request is for; empty: [ForAgent].
+	Interaction Interaction
 }
+
+// Interaction is what a request is for, in the words in which the SDK's request
+// handler (interactionType) and GitHub's model API are told.
+type Interaction string
+
+// What requests are for.
+const (
+	ForAgent      Interaction = "conversation-agent"      // a loop of the session's own agent
+	ForSubagent   Interaction = "conversation-subagent"   // a loop of another agent
+	ForUser       Interaction = "conversation-user"       // a question of the user beside the conversation
+	ForCompaction Interaction = "conversation-compaction" // a summary that takes the place of messages
+	ForBackground Interaction = "conversation-background" // what a host wants made of the conversation
+	ForSampling   Interaction = "conversation-sampling"   // asked by a tool's server
+)
 
 // Chunk is a piece of the answer. Any of its fields may be set.
 type Chunk struct {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/endpoint"
 )
 
@@ -112,10 +114,7 @@ func (in *inference) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	x := &exchange{
-		in: in, id: "inference-" + strconv.FormatInt(in.serial.Add(1), 10), req: req,
-		head: make(chan *http.Response, 1), wake: make(chan struct{}, 1),
-	}
+	x := in.exchange(req)
 	if !in.enter(x) {
 		return nil, errGone
 	}
@@ -126,6 +125,13 @@ func (in *inference) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, x.failure()
 	}
 	return resp, nil
+}
+
+func (in *inference) exchange(req *http.Request) *exchange {
+	return &exchange{
+		in: in, id: "inference-" + strconv.FormatInt(in.serial.Add(1), 10), req: req,
+		head: make(chan *http.Response, 1), wake: make(chan struct{}, 1),
+	}
 }
 
 // enter adds an exchange to those under way, and has it end with its context.
@@ -152,9 +158,9 @@ func start(id string, req *http.Request) requestStart {
 	if asked := endpoint.Asked(req.Context()); asked != nil {
 		// The agent that a session's user talks to has the session's own id.
 		s.SessionID, s.AgentID, s.AgentInvocationID = asked.SessionID, asked.SessionID, asked.InteractionID
-		s.InteractionType = "conversation-agent"
+		s.InteractionType = string(cmp.Or(asked.Interaction, model.ForAgent))
 		if asked.AgentID != "" {
-			s.AgentID, s.ParentAgentID, s.InteractionType = asked.AgentID, asked.SessionID, "conversation-subagent"
+			s.AgentID, s.ParentAgentID = asked.AgentID, asked.SessionID
 		}
 	}
 	return s
@@ -255,7 +261,9 @@ func responseChunk(c *conn, p *responsePiece) (any, error) {
 			return nil, invalid("llmInference.httpResponseChunk", "data is not base64, although binary is set")
 		}
 	}
-	x.add(data)
+	if len(data) > 0 {
+		x.add(data)
+	}
 	switch {
 	case p.Error != nil:
 		x.finish(errors.New("the client could not make the request: " + p.Error.Message))
@@ -281,7 +289,10 @@ type exchange struct {
 	mu    sync.Mutex
 	begun bool // head was sent
 	held  bytes.Buffer
-	err   error // how it ended; nil while it goes on
+	// ends are the lengths of the messages of a WebSocket that held has.
+	ends   []int
+	socket bool  // it is one
+	err    error // how it ended; nil while it goes on
 }
 
 // begin takes the head of the answer.
@@ -317,6 +328,9 @@ func (x *exchange) add(data []byte) {
 	full := x.held.Len()+len(data) > maxHeld
 	if x.err == nil && !full {
 		x.held.Write(data)
+		if x.socket {
+			x.ends = append(x.ends, len(data))
+		}
 	}
 	x.mu.Unlock()
 	if full {

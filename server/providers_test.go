@@ -102,7 +102,7 @@ func TestModelRequestsThroughTheHost(t *testing.T) {
 		"sessionId": "s", "model": "red/m",
 		"providers": []obj{
 			{"name": "red", "baseUrl": "https://red.invalid/v1", "hasBearerTokenProvider": true, "headers": obj{"X-Provider": "red"}},
-			{"name": "blue", "baseUrl": "https://blue.invalid/v1", "apiKey": "blue-secret", "transport": "websockets"},
+			{"name": "blue", "baseUrl": "https://blue.invalid/v1", "apiKey": "blue-secret", "transport": "websockets"}, // no effect on completions
 		},
 		"models": []obj{{"id": "m", "provider": "red", "wireModel": "wire-m", "maxPromptTokens": 5000}, {"id": "m", "provider": "blue"}},
 	})
@@ -236,4 +236,92 @@ func TestAddProviders(t *testing.T) {
 	}
 	c.ok("session.abort", obj{"sessionId": "s"})
 	c.fails(-32014, "session.provider.getEndpoint", obj{"sessionId": "s"})
+}
+
+// What a request is for is told in the protocol's words.
+func TestInteractionTypes(t *testing.T) {
+	_, c := inferring(t)
+	c.ok("session.create", obj{"sessionId": "s", "model": "m", "provider": obj{"baseUrl": "https://one.invalid/v1"}})
+	c.prompt("s", "hello")
+	start, _ := c.exchange(0)
+	if start.params["interactionType"] != "conversation-agent" {
+		t.Errorf("a prompt: %v", start.params["interactionType"])
+	}
+	c.respond(start, "é")
+	at := c.idle(start.place)
+	for method, want := range map[string]string{
+		"session.ui.ephemeralQuery": "conversation-user", "session.history.summarizeForHandoff": "conversation-background", "session.history.compact": "conversation-compaction",
+	} {
+		id := c.send(method, obj{"sessionId": "s", "question": "why?"})
+		start, _ := c.exchange(at)
+		if start.params["interactionType"] != want || start.params["sessionId"] != "s" {
+			t.Errorf("%s: %v", method, start.params)
+		}
+		c.respond(start, "é")
+		if r := c.reply(id); r.Error != nil {
+			t.Errorf("%s: %v", method, r.Error)
+		}
+		at = start.place + 1
+	}
+}
+
+// A host that makes the requests opens WebSockets, too, where a provider wants
+// them: each piece of a body is a message.
+func TestWebSocketThroughTheHost(t *testing.T) {
+	_, c := inferring(t)
+	c.ok("session.create", obj{"sessionId": "s", "model": "m", "streaming": true,
+		"provider": obj{"baseUrl": "https://one.invalid/v1", "wireApi": "responses", "transport": "websockets", "apiKey": "key-of-one"}})
+	at := 0
+	for _, text := range []string{"héllo", "again"} {
+		c.prompt("s", "hello")
+		start := c.awaitAsked(at, "llmInference.httpRequestStart")
+		c.answer(start, obj{})
+		id := start.params["requestId"]
+		headers := start.params["headers"].(map[string]any)
+		if start.params["transport"] != "websocket" || start.params["url"] != "wss://one.invalid/v1/responses" || start.params["method"] != "GET" ||
+			fmt.Sprint(headers["authorization"]) != "[Bearer key-of-one]" || start.params["interactionType"] != "conversation-agent" {
+			t.Errorf("the request is %v", start.params)
+		}
+		c.ok("llmInference.httpResponseStart", obj{"requestId": id, "status": 101, "headers": obj{}})
+		chunk := c.awaitAsked(start.place, "llmInference.httpRequestChunk")
+		c.answer(chunk, obj{})
+		var message struct {
+			Type, Model string
+			Stream      *bool
+			Input       []obj
+		}
+		if err := json.Unmarshal([]byte(chunk.params["data"].(string)), &message); err != nil || message.Type != "response.create" || message.Model != "m" ||
+			message.Stream != nil || chunk.params["end"] == true || strings.Contains(chunk.params["data"].(string), "previous_response_id") {
+			t.Errorf("the message is %v, %v", chunk.params, err)
+		}
+		for _, e := range []obj{
+			{"type": "response.output_text.delta", "delta": text},
+			{"type": "response.completed", "response": obj{"id": "r", "status": "completed", "output": []obj{}}},
+		} {
+			b, _ := json.Marshal(e)
+			c.ok("llmInference.httpResponseChunk", obj{"requestId": id, "data": string(b)})
+		}
+		var m struct{ Content string }
+		c.eventFrom(start.place, "assistant.message", &m)
+		if m.Content != text {
+			t.Errorf("the answer is %q", m.Content)
+		}
+		end := c.awaitAsked(chunk.place+1, "llmInference.httpRequestChunk")
+		c.answer(end, obj{})
+		if end.params["end"] != true || end.params["cancel"] == true {
+			t.Errorf("the socket ends with %v", end.params)
+		}
+		at = c.idle(chunk.place)
+	}
+	// A host without WebSockets says so with a status, and the turn with words.
+	c.prompt("s", "hello")
+	start := c.awaitAsked(at, "llmInference.httpRequestStart")
+	c.answer(start, obj{})
+	c.ok("llmInference.httpResponseStart", obj{"requestId": start.params["requestId"], "status": 404, "headers": obj{}})
+	c.ok("llmInference.httpResponseChunk", obj{"requestId": start.params["requestId"], "data": "", "end": true})
+	var failure struct{ Message, ErrorCode string }
+	c.eventFrom(start.place, "session.error", &failure)
+	if failure.ErrorCode != "no_websocket" || !strings.Contains(failure.Message, "transport to http") {
+		t.Errorf("the failure is %+v", failure)
+	}
 }

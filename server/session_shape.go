@@ -14,6 +14,7 @@ type shapeParams struct {
 	Citations        *bool             `json:"enableCitations"`
 	Capabilities     *wireCapabilities `json:"modelCapabilities"`
 	Limits           *wireLimits       `json:"sessionLimits"`
+	CAPI             *wireCAPI         `json:"capi"`
 	DefaultAgent     *wireDefaultAgent `json:"defaultAgent"`
 
 	CustomAgents   []wireAgent `json:"customAgents"`
@@ -50,6 +51,20 @@ func (w *wireCapabilities) unserved() []string {
 	return []string{"modelCapabilities.limits"}
 }
 
+// wireCAPI is about the models of accounts.
+type wireCAPI struct {
+	WebSockets *bool `json:"enableWebSocketResponses"`
+}
+
+// noSockets is what the host says of WebSockets; nil is nothing.
+func (w *wireCAPI) noSockets() *bool {
+	if w == nil || w.WebSockets == nil {
+		return nil
+	}
+	off := !*w.WebSockets
+	return &off
+}
+
 type wireLimits struct {
 	MaxAICredits *float64 `json:"maxAiCredits"`
 }
@@ -61,7 +76,7 @@ type wireDefaultAgent struct {
 // begin puts the settings into the configuration of a new session.
 func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = value(p.ClientName), value(p.ReasoningSummary), value(p.Citations)
-	cfg.Vision = p.Capabilities.vision()
+	cfg.Vision, cfg.NoSockets = p.Capabilities.vision(), value(p.CAPI.noSockets())
 	if p.Limits != nil {
 		cfg.MaxAICredits = value(p.Limits.MaxAICredits)
 	}
@@ -76,7 +91,7 @@ func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 // goOn puts the settings into the configuration of a session that is taken up.
 func (p *shapeParams) goOn(cfg *transom.ResumeConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = p.ClientName, p.ReasoningSummary, p.Citations
-	cfg.Vision = p.Capabilities.vision()
+	cfg.Vision, cfg.NoSockets = p.Capabilities.vision(), p.CAPI.noSockets()
 	if p.Limits != nil {
 		cfg.MaxAICredits = p.Limits.MaxAICredits
 	}

@@ -59,6 +59,11 @@ type Tool struct {
 	// and trained calls carry arguments of their relatives; a host's tool is as
 	// strict as its schema.
 	Tolerant bool
+	// Effects: a call may change what is outside of the session, such as files or
+	// processes. Where a call was under way when its process was killed, nobody knows
+	// what became of it: the model is told so, and to look before it tries again. For
+	// tools with a Handler; what a host's tool did, the host says.
+	Effects bool
 	// Metadata is kept for hosts; the model never sees it.
 	Metadata json.RawMessage
 	// Source says where the tool comes from, for the patterns that hosts filter

@@ -33,6 +33,9 @@ type Config struct {
 	// failed. It is called from the store's timer and must not call the store.
 	// The Log remembers the error as well: see "Errors" in the package comment.
 	OnSyncError func(sessionID string, err error)
+	// Seam stands between the store and the operating system, for tests; nil:
+	// nothing does.
+	Seam Seam
 }
 
 // Store keeps logs in files. Its methods may be called from any goroutine.
@@ -57,7 +60,11 @@ func New(cfg Config) (*Store, error) {
 	if cfg.SyncInterval == 0 {
 		cfg.SyncInterval = time.Second
 	}
-	return &Store{cfg: cfg, root: filepath.Join(home, "session-state"), fs: &realFS, syncer: newSyncer(cfg.SyncInterval)}, nil
+	s := &Store{cfg: cfg, root: filepath.Join(home, "session-state"), fs: &realFS, syncer: newSyncer(cfg.SyncInterval)}
+	if cfg.Seam != nil {
+		s.fs = seamed(realFS, cfg.Seam)
+	}
+	return s, nil
 }
 
 // Close brings what is still unsynced to the disk and ends the background work.
@@ -267,7 +274,15 @@ func (s *Store) Hold(id string) (eventlog.Hold, error) {
 	if err != nil {
 		return nil, s.wrap("hold", id, err)
 	}
-	return table.Hold(fold(id))
+	if s.cfg.Seam == nil {
+		return table.Hold(fold(id))
+	}
+	h := seamedHold{id: id, seam: s.cfg.Seam}
+	err = s.cfg.Seam.Do(Op{OpHold, id}, func() (err error) { h.Hold, err = table.Hold(fold(id)); return err })
+	if err != nil {
+		return nil, err // a hold that was taken all the same ends with the process
+	}
+	return h, nil
 }
 
 func check(ctx context.Context, id string) error {

@@ -79,6 +79,7 @@ var layers = []struct {
 }{
 	{"cmd", 8},
 	{"conformance", 8},
+	{"bench", 8},
 	{"internal/cli", 7},
 	{"server", 7},
 	{"remote", 6},
@@ -98,6 +99,7 @@ var layers = []struct {
 	{"internal/shell", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
+	{"internal/durability", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

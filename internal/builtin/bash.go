@@ -42,7 +42,7 @@ type bashArgs struct {
 
 func (s *Set) bash() tool.Tool {
 	return tool.Tool{
-		Name: "bash", Parameters: json.RawMessage(bashSchema),
+		Name: "bash", Parameters: json.RawMessage(bashSchema), Effects: true,
 		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
 			var a bashArgs
 			if err := decode(call, &a); err != nil {

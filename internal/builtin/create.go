@@ -28,7 +28,7 @@ type createArgs struct {
 
 func (s *Set) create() tool.Tool {
 	return tool.Tool{
-		Name: "create", Parameters: json.RawMessage(createSchema),
+		Name: "create", Parameters: json.RawMessage(createSchema), Effects: true,
 		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
 			var a createArgs
 			if err := decode(call, &a); err != nil {

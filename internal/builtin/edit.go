@@ -42,7 +42,7 @@ type edition struct {
 
 func (s *Set) edit() tool.Tool {
 	return tool.Tool{
-		Name: "edit", Parameters: json.RawMessage(editSchema),
+		Name: "edit", Parameters: json.RawMessage(editSchema), Effects: true,
 		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
 			e, err := s.workOut(call)
 			if err != nil {

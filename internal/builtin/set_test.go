@@ -38,6 +38,9 @@ func TestTools(t *testing.T) {
 		if c.IsTerminal != (c.Name == "task_complete") {
 			t.Errorf("%s: terminal is %v", c.Name, c.IsTerminal)
 		}
+		if changes := slices.Contains(strings.Fields("bash write_bash create edit sql"), c.Name); c.Effects != changes {
+			t.Errorf("%s: it changes things: %v", c.Name, c.Effects)
+		}
 	}
 	if _, err := New(Config{}); err == nil {
 		t.Error("a set without a directory was made")

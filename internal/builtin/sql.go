@@ -117,7 +117,7 @@ const databaseFile = "session.db"
 
 func (s *Set) sql() tool.Tool {
 	return tool.Tool{
-		Name: "sql", Parameters: json.RawMessage(sqlSchema), Permission: noPermission,
+		Name: "sql", Parameters: json.RawMessage(sqlSchema), Effects: true, Permission: noPermission,
 		Handler: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			var a struct {
 				Query string `json:"query"`

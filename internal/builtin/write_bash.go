@@ -22,7 +22,7 @@ const writeBashSchema = `{
 }`
 
 func (s *Set) writeBash() tool.Tool {
-	return tool.Tool{Name: "write_bash", Parameters: json.RawMessage(writeBashSchema),
+	return tool.Tool{Name: "write_bash", Parameters: json.RawMessage(writeBashSchema), Effects: true,
 		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
 			var a shellArgs
 			if err := decode(call, &a); err != nil {

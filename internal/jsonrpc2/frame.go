@@ -75,7 +75,11 @@ func (f *frameReader) header() (int64, error) {
 		if !ok {
 			return 0, &FrameError{fmt.Sprintf("header line %s has no ':'", quoteHead(line))}
 		}
-		if !bytes.EqualFold(bytes.Trim(name, " \t"), []byte("Content-Length")) {
+		name = bytes.Trim(name, " \t")
+		if !headerName(name) {
+			return 0, &FrameError{fmt.Sprintf("header line %s has no name", quoteHead(line))}
+		}
+		if !bytes.EqualFold(name, []byte("Content-Length")) {
 			continue
 		}
 		n, err := parseLength(bytes.Trim(value, " \t"))
@@ -92,6 +96,19 @@ func (f *frameReader) header() (int64, error) {
 // headerByte reports whether a header line may begin with b.
 func headerByte(b byte) bool {
 	return b > ' ' && b < 0x7f || b == ' ' || b == '\t' || b == '\r' || b == '\n'
+}
+
+// headerName reports whether a header can have this name: a word of letters,
+// digits and hyphens. The request line of HTTP, which may hold a colon ("POST /a:b
+// HTTP/1.1"), is no such word. That is what keeps a page in a browser, which may
+// send any body behind such a line to any port of this machine, from being served.
+func headerName(name []byte) bool {
+	for _, b := range name {
+		if b != '-' && (b < '0' || b > '9') && (b|0x20 < 'a' || b|0x20 > 'z') {
+			return false
+		}
+	}
+	return len(name) > 0
 }
 
 // parseLength accepts decimal digits only: no sign, no blank, no fraction.

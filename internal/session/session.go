@@ -98,6 +98,8 @@ type Session struct {
 	state          turn.State
 	pen            bool
 	due            bool               // a checkpoint is worth its while
+	kept           eventlog.Position  // where the newest checkpoint stands, or the session began here
+	keptBytes      int64              // its size
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
 	out            []publication      // readied, not yet in the feed
@@ -118,7 +120,7 @@ func Start(cfg Config) *Session {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
-	s.real, s.pen = cfg.Log.End() > 0, cfg.Pen
+	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.publishView()
 	go s.run()
@@ -281,7 +283,7 @@ func (s *Session) handle(it item) {
 	if it.done != nil {
 		it.done(ready.Result, nil)
 	}
-	s.due = s.due || s.state.Clears != before
+	s.due = s.due || s.state.Clears != before || int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
 }
 
 // complete fills in what the input's maker could not know.

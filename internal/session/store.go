@@ -68,6 +68,11 @@ func Load(log eventlog.Log) (turn.State, []eventlog.Damage, error) {
 	return s, damages, nil
 }
 
+// checkpointEvery is after how many bytes of log a checkpoint is due, where half
+// the last one's size is not more: a resume folds no more than that, and
+// checkpoints write no more than about twice what the log does.
+const checkpointEvery = 64 << 10
+
 // checkpoint keeps the fold beside the log, so that the next resume need not
 // read what lies before it. It is only ever a help: failures are not reported.
 func (s *Session) checkpoint() {
@@ -79,7 +84,8 @@ func (s *Session) checkpoint() {
 	if err != nil {
 		return
 	}
-	if err := c.SaveCheckpoint(s.cfg.Log.End(), data); err != nil {
+	s.kept, s.keptBytes = s.cfg.Log.End(), int64(len(data))
+	if err := c.SaveCheckpoint(s.kept, data); err != nil {
 		s.cfg.Logger.Debug("save checkpoint", "session", s.cfg.ID, "error", err)
 	}
 }

@@ -373,3 +373,15 @@ func (m *machine) interrupt() {
 var cutOff = tool.Outcome{
 	Type: "interrupted", Code: "interrupted", ModelText: window.Interrupted, EventMessage: window.Interrupted,
 }
+
+// lost is the outcome of a call whose own outcome is not in the log. One that had begun, waits for
+// nobody, and changes things may have done so.
+func (m *machine) lost(c Call) tool.Outcome {
+	offer, ok := m.s.Live.Offers.Lookup(c.Name)
+	if !ok || !offer.Effects || offer.Handler == nil || !c.Started || c.Permission != "" || c.External != "" {
+		return cutOff
+	}
+	o := cutOff
+	o.ModelText += window.Unknown
+	return o
+}

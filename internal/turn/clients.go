@@ -239,15 +239,15 @@ func (m *machine) detach(in Detach) {
 		return // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
-	m.lost(in, before)
+	m.deprived(in, before)
 	for _, a := range was.Live.Agents {
-		m.within(a.ID, func() { m.lost(in, a.Live.Offers) })
+		m.within(a.ID, func() { m.deprived(in, a.Live.Offers) })
 	}
 }
 
-// lost settles the calls that only a client which is gone could have answered;
+// deprived settles the calls that only a client which is gone could have answered;
 // before is what was offered while it was there.
-func (m *machine) lost(in Detach, before *Offers) {
+func (m *machine) deprived(in Detach, before *Offers) {
 	clients := m.s.Live.Clients
 	if m.s.Phase() != Acting {
 		return

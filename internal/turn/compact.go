@@ -117,7 +117,7 @@ func (m *machine) beginCompaction(trigger, instructions string) {
 	})
 	m.start(&StartCompaction{Agent: m.agent, ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
-		SessionID: m.root().SessionID, AgentID: m.agent, InteractionID: m.in.NewID(), Initiator: "agent",
+		SessionID: m.root().SessionID, AgentID: m.agent, InteractionID: m.in.NewID(), Initiator: "agent", Interaction: model.ForCompaction,
 	}})
 }
 

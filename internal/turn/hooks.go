@@ -77,6 +77,11 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 	for k, v := range fields {
 		input[k] = v
 	}
+	agent := ""
+	if m.outer != nil {
+		agent = m.outer.Agent(m.agent).Type
+		input["parentSessionId"] = m.outer.SessionID
+	}
 	raw, err := json.Marshal(input)
 	if err != nil {
 		m.err = err
@@ -91,10 +96,6 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 		}
 	}
 	l.Waits = append(slices.Clone(l.Waits), wait{l.HookSerial, kind, call, outcome})
-	agent := ""
-	if m.outer != nil {
-		agent = m.outer.Agent(m.agent).Type
-	}
 	m.start(&CallHook{Agent: m.agent, Type: agent, ID: l.HookSerial, Kind: kind, Clients: clients, Input: raw})
 }
 

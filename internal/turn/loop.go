@@ -109,9 +109,13 @@ func (m *machine) ask() {
 	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"
 	}
+	var interaction model.Interaction
+	if m.agent != "" {
+		interaction = model.ForSubagent
+	}
 	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
-		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.root().SessionID, AgentID: m.agent,
+		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.root().SessionID, AgentID: m.agent, Interaction: interaction,
 		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
 	}})
 }

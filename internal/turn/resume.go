@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/tool"
 )
 
 // resume takes a session up: live, from the log of another process, or from a
@@ -93,10 +94,12 @@ func (m *machine) revive() {
 
 // rerun puts the open calls of a batch back to work: requests and questions to
 // hosts stand as they are, under their old ids; a call that ran inside a process
-// that is gone has an unknown outcome and is never repeated by itself. Orphans of
+// that is gone has an unknown outcome and is never repeated by itself. A call that
+// the log does not tell the start of did not run: it begins now. Orphans of
 // a clear are not waited for: nothing of theirs is wanted, and the seeded turn is
 // (S13). alone: no client that was attached before may still answer.
 func (m *machine) rerun(alone bool) {
+	var begin []examined
 	for _, c := range slices.Clone(m.s.Loop.Calls) {
 		switch {
 		case alone && c.Orphan && !c.Done:
@@ -106,13 +109,39 @@ func (m *machine) rerun(alone bool) {
 			if alone {
 				m.reask(c)
 			}
+		case !c.Started && !c.Orphan && string(c.Args) != noArguments:
+			begin = append(begin, m.reexamine(c))
 		default:
-			m.complete(c.ID, cutOff)
+			m.complete(c.ID, m.lost(c))
 		}
 	}
+	m.beginCalls(begin)
 	m.settle()
+}
+
+// noArguments may stand in the log for arguments that could not be read: such a
+// call is not begun from there.
+const noArguments = "{}"
+
+// reexamine checks a call of the log again, against the tools that there are now.
+func (m *machine) reexamine(c Call) examined {
+	e := examined{id: c.ID, name: c.Name, args: c.Args}
+	if _, problem := m.recheck(&c, c.Args); problem != nil {
+		o := problem.Outcome()
+		e.wrong, e.hooked = &o, problem.Kind == tool.UnknownName
+	}
+	return e
 }
 
 // closeStranded closes a loop that is not to be continued: each open call reads
 // as interrupted, and a seed waits as the first message of the window.
-func (m *machine) closeStranded() { m.stop() }
+func (m *machine) closeStranded() {
+	if m.s.Live.Parked {
+		for _, c := range slices.Clone(m.s.Loop.Calls) {
+			if c.open() {
+				m.complete(c.ID, m.lost(c))
+			}
+		}
+	}
+	m.stop()
+}

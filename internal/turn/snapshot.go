@@ -3,6 +3,7 @@ package turn
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -15,26 +16,34 @@ type snapshot struct {
 	Durable Durable
 }
 
-// Save encodes the fold of a log, for a checkpoint beside it. Arguments of calls
-// keep their bytes: models and handlers read them.
+// Save encodes the fold of a log, for a checkpoint beside it: a line of JSON, and
+// the messages of its window (see window.Window.AppendMessages). Arguments of
+// calls keep their bytes: models and handlers read them.
 func Save(d Durable) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(snapshot{snapshotVersion, d}); err != nil {
+	if err := enc.Encode(snapshot{snapshotVersion, d}); err != nil { // ends with the only newline
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return d.Window.AppendMessages(b.Bytes()), nil
 }
 
 // Restore decodes what [Save] encoded.
 func Restore(data []byte) (Durable, error) {
+	line, messages, ok := bytes.Cut(data, []byte("\n"))
+	if !ok {
+		return Durable{}, errors.New("read checkpoint: it has no messages")
+	}
 	var s snapshot
-	if err := json.Unmarshal(data, &s); err != nil {
+	if err := json.Unmarshal(line, &s); err != nil {
 		return Durable{}, fmt.Errorf("read checkpoint: %w", err)
 	}
 	if s.Version != snapshotVersion {
 		return Durable{}, fmt.Errorf("checkpoint is of version %d, not %d", s.Version, snapshotVersion)
+	}
+	if err := s.Durable.Window.TakeMessages(string(messages)); err != nil {
+		return Durable{}, fmt.Errorf("read checkpoint: %w", err)
 	}
 	return s.Durable, nil
 }

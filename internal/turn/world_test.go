@@ -375,9 +375,10 @@ func registry(t tester, list string) *tool.Registry {
 	}
 	var tools []tool.Tool
 	for _, name := range strings.Split(list, ",") {
-		def := tool.Tool{Name: strings.TrimRight(name, "!*~?"), Parameters: json.RawMessage(testSchema)}
+		def := tool.Tool{Name: strings.TrimRight(name, "!*~?%"), Parameters: json.RawMessage(testSchema)}
 		def.IsTerminal = strings.Contains(name, "!")
 		def.SkipPermission = strings.Contains(name, "~")
+		def.Effects = strings.Contains(name, "%")
 		if strings.Contains(name, "*") {
 			def.Handler = func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 		}

@@ -5,6 +5,10 @@ package window
 // "pending_work_resume" of the SDKs).
 const Interrupted = "The execution of this tool, or a previous tool was interrupted."
 
+// Unknown follows [Interrupted] where a restart, or a store that could
+// not be written to, cut off a call of a tool that changes things outside of the session.
+const Unknown = " What became of this call was lost: it may have taken effect, in whole or in part. Look before you repeat it."
+
 // SeedSource marks the user.message of a seeded turn; the SDKs' published types
 // document the value.
 const SeedSource = "session-memory-rollover"

@@ -2,6 +2,7 @@ package window
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -245,7 +246,8 @@ func TestAnyLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			var restored Window
-			if err := json.Unmarshal(raw, &restored); err != nil {
+			err = errors.Join(json.Unmarshal(raw, &restored), restored.TakeMessages(string(w.AppendMessages(nil))))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Apply(other); err != nil {

@@ -63,8 +63,8 @@ func TestRequest(t *testing.T) {
 		`{"type":"text","text":"a\"\n` + "\uFFFD" + `"},{"type":"text","text":"p.png"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"},"cache_control":{"type":"ephemeral"}}]},` +
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S1"},{"type":"text","text":"Look."},{"type":"tool_use","id":"1","name":"t","input":{"x":1}},` +
 		`{"type":"redacted_thinking","data":"D2"},{"type":"tool_use","id":"b_2_ff76de191293a219","name":"u","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"text","text":"at /q"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJE"}}]},` +
-		`{"type":"tool_result","tool_use_id":"b_2_ff76de191293a219"},{"type":"text","text":"go"},{"type":"text","text":"on","cache_control":{"type":"ephemeral"}}]}],"stream":true}`
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},` +
+		`{"type":"tool_result","tool_use_id":"b_2_ff76de191293a219"},{"type":"text","text":"at /q"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJE"}},{"type":"text","text":"go"},{"type":"text","text":"on","cache_control":{"type":"ephemeral"}}]}],"stream":true}`
 	req := *conversation
 	req.Stream = true
 	got := string(AppendRequest(nil, &req, Encoding{Model: "wire-claude-sonnet-4-5", MaxTokens: 99999, Cache: true}))
@@ -75,7 +75,7 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(back.Messages) != 8 || back.Messages[0].Text != "S\n\nD" || len(back.Messages[3].Calls) != 2 || back.Messages[1].Documents[0].Title != "p.pdf" || back.Messages[2].Text != "p.png" || len(back.Messages[2].Images) != 1 || len(back.Messages[4].Images) != 1 {
+	if len(back.Messages) != 9 || back.Messages[0].Text != "S\n\nD" || len(back.Messages[3].Calls) != 2 || back.Messages[1].Documents[0].Title != "p.pdf" || back.Messages[2].Text != "p.png" || len(back.Messages[2].Images) != 1 || len(back.Messages[6].Images) != 1 {
 		t.Errorf("read back as %+v", back)
 	}
 }

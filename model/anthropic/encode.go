@@ -94,6 +94,10 @@ type writer struct {
 	citations bool
 	role      string // of the message that is open; "" none
 	blocks    int    // in it
+	// shown are pictures of results, which follow the results of their batch;
+	// markShown puts a mark at the last of them.
+	shown     []model.Image
+	markShown bool
 }
 
 func (w *writer) messages(msgs []model.Message, cache bool) {
@@ -104,6 +108,9 @@ func (w *writer) messages(msgs []model.Message, cache bool) {
 	for i := range msgs {
 		m := &msgs[i]
 		mark := i == marks[0] || i == marks[1]
+		if m.Role != model.ToolRole {
+			w.show()
+		}
 		switch m.Role {
 		case model.Assistant:
 			w.assistant(m)
@@ -113,7 +120,14 @@ func (w *writer) messages(msgs []model.Message, cache bool) {
 			w.user(m, mark)
 		}
 	}
+	w.show()
 	w.close()
+}
+
+// show writes the pictures of the results that stand before.
+func (w *writer) show() {
+	w.images(w.shown, w.markShown)
+	w.shown, w.markShown = nil, false
 }
 
 // markable finds the last message of the user's side, and the last before the
@@ -186,12 +200,17 @@ func (w *writer) user(m *model.Message, mark bool) {
 	if !blank(m.Text) {
 		w.text("user", m.Text, mark && len(m.Images) == 0)
 	}
-	for i := range m.Images {
-		if !blank(m.Images[i].Name) {
-			w.text("user", m.Images[i].Name, false)
+	w.images(m.Images, mark)
+}
+
+// images writes pictures, each behind its name.
+func (w *writer) images(list []model.Image, mark bool) {
+	for i := range list {
+		if !blank(list[i].Name) {
+			w.text("user", list[i].Name, false)
 		}
 		w.block("user")
-		w.image(&m.Images[i], mark && i == len(m.Images)-1)
+		w.image(&list[i], mark && i == len(list)-1)
 	}
 }
 
@@ -231,29 +250,13 @@ func (w *writer) result(m *model.Message, mark bool) {
 	w.block("user")
 	w.b = append(w.b, `{"type":"tool_result","tool_use_id":`...)
 	w.b = appendID(w.b, m.CallID)
-	switch {
-	case len(m.Images) > 0:
-		w.b = append(w.b, `,"content":[`...)
-		if !blank(m.Text) {
-			w.b = append(w.b, `{"type":"text","text":`...)
-			w.b = wire.AppendString(w.b, m.Text)
-			w.b = append(w.b, `},`...)
-		}
-		for i := range m.Images {
-			if i > 0 {
-				w.b = append(w.b, ',')
-			}
-			if name := m.Images[i].Name; !blank(name) {
-				w.b = append(w.b, `{"type":"text","text":`...)
-				w.b = wire.AppendString(w.b, name)
-				w.b = append(w.b, `},`...)
-			}
-			w.image(&m.Images[i], false)
-		}
-		w.b = append(w.b, ']')
-	case m.Text != "":
+	if m.Text != "" {
 		w.b = append(w.b, `,"content":`...)
 		w.b = wire.AppendString(w.b, m.Text)
+	}
+	if len(m.Images) > 0 {
+		w.shown = append(w.shown, m.Images...)
+		w.markShown, mark = mark, false
 	}
 	w.end(mark)
 }

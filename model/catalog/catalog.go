@@ -22,6 +22,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -128,6 +129,7 @@ func resolveBase(cfg *Config) (*Choice, error) {
 		token: token, source: source,
 		gitHubURL: cfg.Getenv("COPILOT_DEBUG_GITHUB_API_URL"),
 		apiURL:    cfg.Getenv("COPILOT_API_URL"),
+		noSockets: enabled(cfg.Getenv("COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES")),
 		client:    cfg.HTTPClient,
 	})
 	if err != nil {
@@ -200,6 +202,7 @@ const maxAccounts = 128
 // accountKey tells accounts apart.
 type accountKey struct {
 	token, source, gitHubURL, apiURL string
+	noSockets                        bool
 	client                           *http.Client
 }
 
@@ -215,7 +218,7 @@ func (a *Accounts) open(k accountKey) (*github.Account, error) {
 	if account := a.m[k]; account != nil {
 		return account, nil
 	}
-	account, err := github.New(github.Config{Token: k.token, Source: k.source, GitHubURL: k.gitHubURL, APIURL: k.apiURL, HTTPClient: k.client})
+	account, err := github.New(github.Config{Token: k.token, Source: k.source, GitHubURL: k.gitHubURL, APIURL: k.apiURL, NoSockets: k.noSockets, HTTPClient: k.client})
 	if err != nil {
 		return nil, err
 	}
@@ -230,6 +233,12 @@ func (a *Accounts) open(k accountKey) (*github.Account, error) {
 	}
 	a.m[k] = account
 	return account, nil
+}
+
+// enabled reports whether a variable says yes.
+func enabled(v string) bool {
+	on, err := strconv.ParseBool(v)
+	return on && err == nil
 }
 
 func first(texts ...string) string {

@@ -22,8 +22,8 @@ type Provider struct {
 	// WireAPI is completions or responses; empty: completions. Anthropic has a wire
 	// of its own.
 	WireAPI string
-	// Transport is http or websockets; empty: http. Requests go over HTTP in both
-	// cases; Choice.Warnings says so.
+	// Transport is http or websockets; empty: http. Only responses have WebSockets;
+	// Choice.Warnings says where websockets has no effect.
 	Transport string
 	BaseURL   string
 	// AzureAPIVersion chooses Azure's versioned route; empty: the v1 route.
@@ -71,12 +71,17 @@ func (p *Provider) open(names settingNames, client *http.Client) (s server, warn
 	default:
 		return nil, nil, unsupported(names.wire, p.WireAPI, "completions and responses are")
 	}
+	var sockets responses.Sockets
 	switch transport {
 	case "", "http":
 	case "websockets", "websocket":
-		warnings = append(warnings, names.transport+" "+strconv.Quote(p.Transport)+" has no effect: requests go over HTTP")
+		if wireAPI == "responses" && kind != "anthropic" {
+			sockets = responses.OnlySocket
+		} else {
+			warnings = append(warnings, names.transport+" "+strconv.Quote(p.Transport)+" has no effect: only "+names.wire+" responses has WebSockets")
+		}
 	default:
-		return nil, nil, unsupported(names.transport, p.Transport, "http is")
+		return nil, nil, unsupported(names.transport, p.Transport, "http and websockets are")
 	}
 	end := endpoint.Server{BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Token: p.Token, Headers: p.Headers,
 		WireModel: p.WireModel, MaxOutput: p.MaxOutputTokens, Credentials: names.credentials, HTTPClient: p.HTTPClient}
@@ -90,7 +95,7 @@ func (p *Provider) open(names settingNames, client *http.Client) (s server, warn
 	case kind == "anthropic":
 		s, err = opened(anthropic.New(anthropic.Config{Server: end}))
 	case wireAPI == "responses":
-		s, err = opened(responses.New(responses.Config{Server: end}))
+		s, err = opened(responses.New(responses.Config{Server: end, Sockets: sockets}))
 	default:
 		s, err = opened(openai.New(openai.Config{Server: end}))
 	}

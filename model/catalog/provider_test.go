@@ -29,7 +29,9 @@ func TestWires(t *testing.T) {
 		path, key, val string
 	}{
 		{"openai", Provider{}, "/chat/completions", "Authorization", "Bearer key"},
-		{"responses", Provider{WireAPI: "Responses", Transport: "websockets"}, "/responses", "Authorization", "Bearer key"},
+		{"responses", Provider{WireAPI: "Responses"}, "/responses", "Authorization", "Bearer key"},
+		{"responses, websockets", Provider{WireAPI: "Responses", Transport: "websockets"}, "/responses", "Authorization", "Bearer key"},
+		{"websockets, completions", Provider{Transport: "websockets"}, "/chat/completions", "Authorization", "Bearer key"},
 		{"anthropic", Provider{Type: "anthropic", WireAPI: "responses"}, "/v1/messages", "X-Api-Key", "key"},
 		{"anthropic, bearer", Provider{Type: "anthropic", BearerToken: "b"}, "/v1/messages", "Authorization", "Bearer b"},
 		{"azure", Provider{Type: "azure"}, "/openai/v1/chat/completions", "Api-Key", "key"},
@@ -49,11 +51,14 @@ func TestWires(t *testing.T) {
 			}
 			reqs := srv.Requests()
 			got := reqs[len(reqs)-1]
-			if got.Path != tt.path || got.Header.Get(tt.key) != tt.val || got.Chat == nil || got.Chat.Model != "first" {
+			if got.Path != tt.path || got.Header.Get(tt.key) != tt.val || got.Method == http.MethodPost && (got.Chat == nil || got.Chat.Model != "first") {
 				t.Errorf("%s %v", got.Path, got.Header)
 			}
-			if warned := len(c.Warnings) > 0; warned != (tt.p.Transport != "") {
+			if warned := len(c.Warnings) > 0; warned != (tt.p.Transport != "" && tt.p.WireAPI == "") {
 				t.Errorf("warnings %q", c.Warnings)
+			}
+			if socket := got.Method == http.MethodGet; socket != (tt.p.Transport != "" && tt.p.WireAPI != "") {
+				t.Errorf("asked by %s", got.Method)
 			}
 		})
 	}

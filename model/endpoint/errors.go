@@ -116,6 +116,10 @@ func (a *Answer) transportError(parent, ctx context.Context, err error) *model.E
 		e.Msg = fmt.Sprintf("The answer of the model endpoint %s is longer than the limit of %d bytes.", a.shown, a.e.cfg.MaxResponse)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Msg = fmt.Sprintf("The model endpoint %s ended its answer in the middle.", a.shown)
+		var closed *ClosedError
+		if errors.As(err, &closed) && closed.Reason != "" {
+			e.Msg = fmt.Sprintf("The model endpoint %s ended its answer in the middle: %s.", a.shown, strings.TrimRight(a.clean(closed.Reason), "."))
+		}
 	default:
 		var ue *url.Error // it holds the URL, with whatever stands in its query
 		if errors.As(err, &ue) {
@@ -189,7 +193,10 @@ func (a *Answer) failure(status int, kind model.ErrorKind, again bool, said said
 func (a *Answer) Failed(raw, whole []byte) *model.Error {
 	said := parseError(whole)
 	if raw != nil {
-		said = parseErrorValue(raw)
+		status := said.status
+		if said = parseErrorValue(raw); said.status == 0 {
+			said.status = status
+		}
 	}
 	kind, again := model.Classify(said.status, said.code, said.message)
 	switch {
@@ -251,6 +258,7 @@ func parseError(body []byte) saidError {
 		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 		Code    any             `json:"code"`
+		Status  any             `json:"status"`
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -265,7 +273,11 @@ func parseError(body []byte) saidError {
 	}
 	switch {
 	case len(top.Error) > 0 && string(top.Error) != "null":
-		return parseErrorValue(top.Error)
+		said := parseErrorValue(top.Error)
+		if n, ok := top.Status.(float64); ok && n >= 400 && n < 600 && said.status == 0 {
+			said.status = int(n)
+		}
+		return said
 	case len(top.Message) > 0:
 		said := parseErrorValue(top.Message)
 		said.code = textOf(top.Code)

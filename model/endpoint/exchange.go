@@ -25,6 +25,9 @@ type Answer struct {
 	Body io.Reader
 	// Events says that the body is a stream of server-sent events.
 	Events bool
+	// Next returns the next event of an answer over a WebSocket, which has no Body;
+	// nil for all others.
+	Next func() ([]byte, error)
 
 	e     *Endpoint
 	shown string

@@ -21,6 +21,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,6 +65,8 @@ type Config struct {
 	ModelsTTL time.Duration
 	// HTTPClient is used instead of the shared one.
 	HTTPClient *http.Client
+	// NoSockets keeps models that have responses over WebSockets on HTTP.
+	NoSockets bool
 }
 
 // User is who a token belongs to.
@@ -168,7 +171,9 @@ func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 			return
 		}
 		var p model.Provider = w.chat
-		if a.needsResponses(req.Model) {
+		if resp, socket := a.reached(req.Model); socket && !a.cfg.NoSockets {
+			p = w.sockets
+		} else if resp {
 			p = w.responses
 		}
 		p.Stream(ctx, req)(yield)
@@ -179,11 +184,12 @@ func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 type wires struct {
 	chat      *openai.Provider
 	responses *responses.Provider
+	sockets   *responses.Provider // the same over WebSockets, where the API opens some
 }
 
-// needsResponses reports whether the list of models, where it has been asked for,
-// says that one is not reached by chat completions.
-func (a *Account) needsResponses(id string) bool {
+// reached reports whether the list of models, where it has been asked for, says
+// that one is not reached by chat completions, and whether WebSockets reach it.
+func (a *Account) reached(id string) (responses, socket bool) {
 	for _, info := range a.models.last() {
 		if info.ID != id {
 			continue
@@ -191,9 +197,13 @@ func (a *Account) needsResponses(id string) bool {
 		var m struct {
 			Endpoints []string `json:"supported_endpoints"`
 		}
-		return json.Unmarshal(info.Raw, &m) == nil && slices.Contains(m.Endpoints, "/responses") && !slices.Contains(m.Endpoints, "/chat/completions")
+		if json.Unmarshal(info.Raw, &m) != nil || slices.Contains(m.Endpoints, "/chat/completions") {
+			return false, false
+		}
+		socket = slices.Contains(m.Endpoints, "ws:/responses")
+		return socket || slices.Contains(m.Endpoints, "/responses"), socket
 	}
-	return false
+	return false, false
 }
 
 // wires returns the model API; it asks for its address where it must.
@@ -229,7 +239,11 @@ func (a *Account) wires(ctx context.Context) (*wires, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.client = &wires{chat, resp}
+	sockets, err := responses.New(responses.Config{Server: server, Sockets: responses.TrySocket})
+	if err != nil {
+		return nil, err
+	}
+	a.client = &wires{chat, resp, sockets}
 	return a.client, nil
 }
 
@@ -244,9 +258,15 @@ func decorate(h http.Header, req *model.Request) {
 	if req.InteractionID != "" {
 		h.Set("X-Interaction-Id", req.InteractionID)
 	}
+	kind := cmp.Or(req.Interaction, model.ForAgent)
+	if kind == model.ForAgent && req.Initiator == "user" {
+		kind = model.ForUser // the first request of a prompt counts as the user's own
+	}
+	h.Set("X-Interaction-Type", string(kind))
 }
 
-// apiVersion is the version of the model API that is spoken.
+// apiVersion is the version of the model API that is spoken: the one that Microsoft's
+// public client of it (VS Code's Copilot extension) sends.
 const apiVersion = "2025-05-01"
 
 // headers are those of every request to the model API.
@@ -281,7 +301,7 @@ func (a *Account) Endpoint(ctx context.Context, modelID string) (Endpoint, error
 		"Authorization": "Bearer " + a.cfg.Token, "Copilot-Integration-Id": a.cfg.IntegrationID,
 		"X-GitHub-Api-Version": apiVersion, "User-Agent": a.headers()["User-Agent"],
 	}}
-	if a.needsResponses(modelID) {
+	if responses, _ := a.reached(modelID); responses {
 		e.WireAPI = "responses"
 	}
 	return e, nil

@@ -72,7 +72,7 @@ func TestPath(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer good-token-123" {
 			t.Errorf("%s without the token", r.Path)
 		}
-		if r.Chat != nil && (r.Header.Get("X-Initiator") != "user" || r.Header.Get("X-Interaction-Id") != "i1" || r.Header.Get("Copilot-Integration-Id") != "transom") {
+		if r.Chat != nil && (r.Header.Get("X-Initiator") != "user" || r.Header.Get("X-Interaction-Id") != "i1" || r.Header.Get("X-Interaction-Type") != "conversation-user" || r.Header.Get("Copilot-Integration-Id") != "transom") {
 			t.Errorf("headers %v", r.Header)
 		}
 	}
@@ -93,9 +93,17 @@ func TestAPIURLWins(t *testing.T) {
 }
 
 // TestResponsesOnly: a model that the list gives to responses alone is asked there,
-// once the list is known.
+// once the list is known: over a WebSocket where there is one. Where the API opens
+// none after all, that is tried once.
 func TestResponsesOnly(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		responsesOnly(t, off)
+	}
+}
+
+func responsesOnly(t *testing.T, off bool) {
 	var paths []string
+	sockets := 0
 	srv := modeltest.NewHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
@@ -109,16 +117,22 @@ func TestResponsesOnly(t *testing.T) {
 		if r.Method == http.MethodPost {
 			paths = append(paths, r.URL.Path)
 		}
+		if r.Header.Get("Upgrade") == "websocket" {
+			sockets++
+		}
 	}))
 	srv.AddUser("good-token-123", "octo", nil)
-	a := account(t, srv, nil)
-	for _, name := range []string{"new", "", "both", "new", "old"} {
+	a := account(t, srv, func(c *Config) { c.NoSockets = off })
+	for _, name := range []string{"new", "", "both", "new", "new", "old"} {
 		if _, err := model.Collect(a.Stream(t.Context(), ask(name))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := strings.Join(paths, " "), "/chat/completions /chat/completions /chat/completions /responses /chat/completions"; got != want {
+	if got, want := strings.Join(paths, " "), "/chat/completions /chat/completions /chat/completions /responses /responses /chat/completions"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if want := map[bool]int{false: 1, true: 0}[off]; sockets != want {
+		t.Errorf("switched off %v: %d WebSockets tried", off, sockets)
 	}
 }
 

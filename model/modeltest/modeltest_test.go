@@ -113,4 +113,9 @@ func TestStreams(t *testing.T) {
 	for name, open := range wires {
 		t.Run(name, func(t *testing.T) { RunStreams(t, name, open) })
 	}
+	t.Run("messages of a WebSocket", func(t *testing.T) {
+		RunMessages(t, func(s endpoint.Server) (model.Provider, error) {
+			return responses.New(responses.Config{Server: s, Sockets: responses.OnlySocket})
+		})
+	})
 }

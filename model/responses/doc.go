@@ -13,6 +13,10 @@
 // comes encrypted in the answer, is kept in Message.EncryptedContent and goes back
 // with the message: when the window drops the message it is gone.
 //
+// Where [Config].Sockets says so, the same request is the message response.create
+// of a WebSocket, and the events of its answer are messages: a WebSocket for each
+// request.
+//
 // # Ownership
 //
 // A [Provider] holds settings and no connection. It may be used by any number of

@@ -16,6 +16,9 @@ type Encoding struct {
 	Encrypted bool
 	// MaxTokens bounds the answer; 0: nothing is said.
 	MaxTokens int
+	// Message makes it the message response.create of a WebSocket, whose answer is
+	// always streamed.
+	Message bool
 }
 
 // AppendRequest appends the body of a request. The same request gives the same
@@ -25,7 +28,11 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	if name == "" {
 		name = req.Model
 	}
-	b = append(b, `{"model":`...)
+	b = append(b, '{')
+	if enc.Message {
+		b = append(b, `"type":"response.create",`...)
+	}
+	b = append(b, `"model":`...)
 	b = wire.AppendString(b, name)
 	n := 0
 	for n < len(req.Messages) && isSystem(req.Messages[n].Role) {
@@ -58,7 +65,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 		b = strconv.AppendInt(b, int64(enc.MaxTokens), 10)
 	}
 	b = append(b, `,"store":false`...)
-	if req.Stream {
+	if req.Stream && !enc.Message {
 		b = append(b, `,"stream":true`...)
 	}
 	return append(b, '}')

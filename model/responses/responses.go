@@ -2,10 +2,12 @@ package responses
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/endpoint"
@@ -20,12 +22,28 @@ type Config struct {
 	// to be sent back: models that do not reason refuse the question. nil: yes for
 	// requests with an effort, and for models that reason by their names.
 	Reasoning *bool
+	// Sockets says whether requests go over WebSockets.
+	Sockets Sockets
 }
+
+// Sockets says whether requests go over WebSockets, each over one of its own: a
+// server keeps what it needs to go on with a conversation for as long as one is
+// open, and a conversation that was cleared is not to be kept.
+type Sockets int
+
+// The choices. [model.Request].NoSockets goes before them.
+const (
+	NoSockets  Sockets = iota
+	OnlySocket         // a server that opens none is an error
+	TrySocket          // a server that opens none is asked over HTTP, from then on
+)
 
 // Provider is a server.
 type Provider struct {
 	end       *endpoint.Endpoint
 	reasoning *bool
+	sockets   Sockets
+	refused   atomic.Bool // TrySocket: the server opened none
 }
 
 // New checks the settings. It makes no connection.
@@ -37,7 +55,7 @@ func New(cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{end: end, reasoning: cfg.Reasoning}, nil
+	return &Provider{end: end, reasoning: cfg.Reasoning, sockets: cfg.Sockets}, nil
 }
 
 // Endpoint is the URL that is asked, without user info and query.
@@ -53,11 +71,27 @@ func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 			enc.Encrypted = req.ReasoningEffort != "" || reasons(enc.Model) || reasons(req.Model)
 		}
 		a := attempt{p: p, req: req, yield: yield}
-		body := AppendRequest(make([]byte, 0, wire.RequestSize(req)), req, enc)
-		if err := p.end.Post(ctx, req, body, a.read); err != nil && !a.stopped {
+		if err := p.exchange(ctx, &a, enc); err != nil && !a.stopped {
 			yield(model.Chunk{}, err)
 		}
 	}
+}
+
+// exchange makes the request by the transport that is due.
+func (p *Provider) exchange(ctx context.Context, a *attempt, enc Encoding) error {
+	if p.sockets != NoSockets && !a.req.NoSockets && !p.refused.Load() {
+		enc.Message = true
+		message := AppendRequest(make([]byte, 0, wire.RequestSize(a.req)), a.req, enc)
+		opened, err := p.end.Converse(ctx, a.req, message, a.read)
+		var me *model.Error
+		if opened || p.sockets == OnlySocket || !errors.As(err, &me) || me.Kind != model.Query || ctx.Err() != nil {
+			return err
+		}
+		p.refused.Store(me.Code == endpoint.CodeNoSocket)
+		enc.Message = false
+	}
+	body := AppendRequest(make([]byte, 0, wire.RequestSize(a.req)), a.req, enc)
+	return p.end.Post(ctx, a.req, body, a.read)
 }
 
 // Models asks the server for its list of models, in its order.

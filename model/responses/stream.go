@@ -36,9 +36,14 @@ func (a *attempt) read(ans *endpoint.Answer) error {
 	a.ans = ans
 	a.calls = wire.Calls{Req: a.req, NewID: a.p.end.Settings().NewID, Emit: a.emitCall}
 	var err error
-	if ans.Events {
-		err = a.readStream(ans.Body)
-	} else {
+	switch {
+	case ans.Next != nil:
+		err = a.readEvents(ans.Next, func() string { return "" })
+	case ans.Events:
+		events := wire.NewEvents(ans.Body, ans.MaxBytes())
+		defer events.Release()
+		err = a.readEvents(events.Next, func() string { return events.Name })
+	default:
 		err = a.readWhole(ans.Body)
 	}
 	if err != nil || a.stopped {
@@ -47,13 +52,12 @@ func (a *attempt) read(ans *endpoint.Answer) error {
 	return a.end()
 }
 
-// readStream reads server-sent events until the one that ends the answer.
-func (a *attempt) readStream(r io.Reader) error {
-	events := wire.NewEvents(r, a.ans.MaxBytes())
-	defer events.Release()
+// readEvents reads events until the one that ends the answer. name is that of the
+// newest event, where the transport tells it.
+func (a *attempt) readEvents(next func() ([]byte, error), name func() string) error {
 	var ev event
 	for !a.over && !a.stopped {
-		data, err := events.Next()
+		data, err := next()
 		if err != nil {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
@@ -67,7 +71,7 @@ func (a *attempt) readStream(r io.Reader) error {
 		if !a.dec.decode(data, &ev) {
 			return a.ans.NotJSON(data)
 		}
-		if ev.kind == "error" || ev.kind == "" && (ev.errRaw != nil || events.Name == "error") {
+		if ev.kind == "error" || ev.kind == "" && (ev.errRaw != nil || name() == "error") {
 			return a.ans.Failed(ev.errRaw, data)
 		}
 		if err := a.take(&ev); err != nil {

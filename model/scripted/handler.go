@@ -21,8 +21,8 @@ import (
 const maxBody = 64 << 20
 
 // Handler serves the script as an endpoint of all three wires, streaming and not:
-// POST …/chat/completions, …/responses and …/messages, and GET …/models, under
-// any prefix. What a file says about failures happens on the connection: statuses,
+// POST …/chat/completions, …/responses (also as a WebSocket) and …/messages, and GET
+// …/models, under any prefix. What a file says about failures happens on the connection: statuses,
 // cuts, stalls. A request without a reply is answered with status 400 and the text
 // of the difference.
 func (p *Provider) Handler() http.Handler {
@@ -32,6 +32,10 @@ func (p *Provider) Handler() http.Handler {
 				p.serve(w, r, wr)
 				return
 			}
+		}
+		if wantsSocket(r) {
+			p.serveSocket(w, r)
+			return
 		}
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
 			p.serveModels(w)

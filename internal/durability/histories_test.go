@@ -1,0 +1,116 @@
+package durability
+
+import "github.com/transom-run/transom"
+
+// history is what a session goes through.
+type history struct {
+	run func(h *host) error
+	// after and mark say what comes before: another history, whose process was killed
+	// at a note in its journal.
+	after, mark string
+	// aborts: the turn is ended by the host, so that not all of its plan is done.
+	aborts bool
+}
+
+var histories = map[string]history{
+	"turns":         {run: says("«one»", "«two»", "«three»")},
+	"batch":         {run: says("«one»", "«batch»")},
+	"clear":         {run: says("«one»", "«clear»", "«two»")},
+	"clear chain":   {run: says("«one»", "«chain»", "«two»")},
+	"clear batch":   {run: says("«one»", "«sibs»", "«two»")},
+	"clear open":    {run: says("«one»", "«open»", "«two»")},
+	"clear abort":   {run: says("«one»", "«cut»", "«two»"), aborts: true},
+	"queue":         {run: says("«one»", "«push»")},
+	"permission":    {run: says("«one»", "«ask»")},
+	"host tool":     {run: says("«one»", "«host»")},
+	"abort":         {run: says("«one»", "«halt»", "«two»"), aborts: true},
+	"large result":  {run: says("«large»", "«two»")},
+	"compaction":    {run: compacted},
+	"settings":      {run: configured},
+	"deletion":      {run: deleted},
+	"resumed":       {run: resumed, after: "turns", mark: "idle «two»"},
+	"resumed model": {run: resumed, after: "turns", mark: "sent"},
+	"resumed host":  {run: resumed, after: "host tool", mark: "asked host"},
+	"resumed ask":   {run: resumed, after: "permission", mark: "question"},
+	"resumed clear": {run: resumed, after: "clear", mark: "cleared"},
+	"resumed chain": {run: resumed, after: "clear chain", mark: "cleared «chain3»"},
+	"resumed sibs":  {run: resumed, after: "clear batch", mark: "cleared"},
+	"resumed abort": {run: resumed, after: "clear abort", mark: "idle «cut»", aborts: true},
+	"resumed queue": {run: resumed, after: "queue", mark: "pushed"},
+}
+
+// says sends prompts, each when the one before is done.
+func says(prompts ...string) func(*host) error {
+	return func(h *host) error {
+		if err := h.create(); err != nil {
+			return err
+		}
+		return h.converse(prompts...)
+	}
+}
+
+func (h *host) converse(prompts ...string) error {
+	for _, p := range prompts {
+		if err := h.say(p); err != nil {
+			return err
+		}
+	}
+	return h.end()
+}
+
+func resumed(h *host) error {
+	if err := h.resume(true); err != nil {
+		return err
+	}
+	return h.converse("«again»", "«host2»")
+}
+
+func compacted(h *host) error {
+	if err := h.create(); err != nil {
+		return err
+	}
+	for _, p := range []string{"«one»", "«batch»"} {
+		if err := h.say(p); err != nil {
+			return err
+		}
+	}
+	if _, err := h.s.History().Compact(h.ctx, ""); err != nil {
+		return err
+	}
+	h.note("compacted")
+	return h.converse("«two»", "«clear»")
+}
+
+func configured(h *host) error {
+	if err := h.create(); err != nil {
+		return err
+	}
+	name, mode := "a name", "plan"
+	if err := h.s.Configure(h.ctx, transom.Configure{Name: &name}); err != nil {
+		return err
+	}
+	h.note("named")
+	if err := h.say("«one»"); err != nil {
+		return err
+	}
+	if err := h.s.Configure(h.ctx, transom.Configure{Mode: &mode}); err != nil {
+		return err
+	}
+	return h.converse("«two»")
+}
+
+func deleted(h *host) error {
+	if err := h.create(); err != nil {
+		return err
+	}
+	if err := h.say("«clear»"); err != nil {
+		return err
+	}
+	h.note("deleting")
+	if err := h.rt.DeleteSession(h.ctx, sessionID); err != nil {
+		return err
+	}
+	h.note("deleted")
+	h.s = nil
+	return h.end()
+}
