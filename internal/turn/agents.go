@@ -326,9 +326,7 @@ func (m *machine) endAgent(id, status, why string) {
 	if !m.answerReaders(a) && status != AgentCancelled && a.Clears == m.s.Clears {
 		m.report(a)
 	}
-	if m.s.Live.Resting && m.s.Phase() == Idle && !m.s.awaited() {
-		m.next(false)
-	}
+	m.rested()
 }
 
 // closeAgent writes what became of an agent.
@@ -424,22 +422,41 @@ func (m *machine) rest() {
 }
 
 // resumeAgents does for the sub-agents what a resume does for the session's own
-// calls: alone says that no client was attached.
-func (m *machine) resumeAgents(goOn, alone bool) {
-	m.closeLost()
-	if !alone {
-		return
-	}
+// calls, where no client was attached before.
+func (m *machine) resumeAgents(goOn bool) {
 	for _, l := range m.s.Live.Agents {
-		c := m.s.child(m.s.liveAgent(l.ID))
+		i := m.s.liveAgent(l.ID)
+		if i < 0 {
+			continue
+		}
+		c := m.s.child(i)
 		switch {
 		case c.Phase() != Acting || len(l.Live.Running) > 0:
 		case goOn:
 			m.within(l.ID, func() { m.rerun(true) })
 		default:
-			m.within(l.ID, m.stop)
-			m.endAgent(l.ID, AgentFailed, agentInterrupted)
+			m.dropAgent(l.ID)
 		}
+	}
+	m.rested()
+}
+
+// dropAgent stops an agent that nobody can answer. A call that waits for it has
+// its end; a report would begin a turn that nobody asked for.
+func (m *machine) dropAgent(id string) {
+	if a := m.s.Agent(id); a.Background {
+		m.cutAgent(id, AgentFailed, agentInterrupted)
+		return
+	}
+	m.within(id, m.stop)
+	m.endAgent(id, AgentFailed, agentInterrupted)
+}
+
+// rested goes on where the session waited for agents and they have ended without a
+// word.
+func (m *machine) rested() {
+	if m.s.Live.Resting && m.s.Phase() == Idle && !m.s.awaited() {
+		m.next(false)
 	}
 }
 
@@ -447,8 +464,8 @@ func (m *machine) resumeAgents(goOn, alone bool) {
 func (m *machine) deserted() {
 	for _, l := range m.s.Live.Agents {
 		if l.Live.Prep != nil || len(l.Live.Waits) > 0 {
-			m.within(l.ID, m.stop)
-			m.endAgent(l.ID, AgentFailed, agentInterrupted)
+			m.dropAgent(l.ID)
 		}
 	}
+	m.rested()
 }

@@ -87,8 +87,12 @@ func (m *machine) stop() {
 // storeFailed ends a turn whose outcome could not be written. The log still
 // holds the loop: the next message closes it there.
 func (m *machine) storeFailed(in StoreFailed) {
-	m.ready.Cancel = true
 	l := &m.s.Live
+	if m.s.Phase() == Idle && len(l.Agents) == 0 {
+		return // nothing was under way
+	}
+	worked := m.s.Phase() != Idle || l.Resting
+	m.ready.Cancel = true
 	for _, a := range l.Agents {
 		m.ready.CancelAgents = append(m.ready.CancelAgents, a.ID)
 	}
@@ -104,7 +108,9 @@ func (m *machine) storeFailed(in StoreFailed) {
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
 	}})
-	m.idle(false)
+	if worked {
+		m.idle(false)
+	}
 }
 
 // suspend leaves the session as it is. One that is idle ends in the ordinary way.

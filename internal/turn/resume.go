@@ -19,7 +19,7 @@ func (m *machine) resume(in Resume) {
 	l.Resumed = l.Resumed || in.Loaded
 	m.attach(in.Client)
 	m.adopt(in)
-	m.resumeAgents(in.Continue, alone)
+	m.closeLost()
 	switch phase := m.s.Phase(); {
 	case phase == Idle && in.Continue && m.waiting():
 		m.next(true)
@@ -31,6 +31,9 @@ func (m *machine) resume(in Resume) {
 		m.rerun(alone)
 	case phase == Acting && !in.WasActive:
 		m.closeStranded()
+	}
+	if alone {
+		m.resumeAgents(in.Continue)
 	}
 }
 

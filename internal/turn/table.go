@@ -28,7 +28,7 @@ var table = map[Phase]map[Kind]rule{
 	},
 	Idle: {
 		KindStartAgent:         to(Idle),
-		KindChangeAgent:        to(Idle, Preparing, Thinking),
+		KindChangeAgent:        to(Idle, Preparing),
 		KindTimeUp:             stay,
 		KindCompact:            to(Idle),
 		KindCancelCompaction:   to(Idle),
@@ -52,7 +52,7 @@ var table = map[Phase]map[Kind]rule{
 		KindToolAnswer:         noAnswer,
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Idle),
-		KindStoreFailed:        stay,
+		KindStoreFailed:        to(Idle),
 		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},

@@ -66,7 +66,8 @@ func agentStarted(id string) string {
 }
 
 // agentStatus is what read_agent tells of an agent. Hosts' recordings pin the form
-// for one that has finished (test "subagent_hooks" of the SDKs).
+// for one that has finished (test "subagent_hooks" of the SDKs): a turn in it is a
+// message that it was sent later.
 func agentStatus(a *Agent, live bool, at time.Time) string {
 	verb, end := "Agent is still running", at
 	switch a.standing(live) {
@@ -82,7 +83,7 @@ func agentStatus(a *Agent, live bool, at time.Time) string {
 	}
 	took := strconv.FormatFloat(max(0, end.Sub(a.Started).Seconds()), 'f', 0, 64)
 	text := verb + ". agent_id: " + a.ID + ", agent_type: " + a.Type + ", status: " + a.standing(live) + ", description: " + a.Description +
-		", elapsed: " + took + "s, total_turns: " + strconv.Itoa(a.Turns) + ", duration: " + took + "s"
+		", elapsed: " + took + "s, total_turns: " + strconv.Itoa(max(0, a.Turns-1)) + ", duration: " + took + "s"
 	switch {
 	case a.standing(live) == AgentFailed:
 		why := a.Error
