@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 
-.PHONY: build test lint fuzz kill bench conformance demo clean
+.PHONY: build test lint fuzz kill bench guard conformance demo clean
 
 # One static binary, which needs nothing of the machine it runs on.
 build:
@@ -36,6 +36,10 @@ kill:
 
 bench:
 	go test -run='^$$' -bench=. -benchmem ./...
+
+# What the hot rooms allocate, against what was recorded: see bench/guard.
+guard:
+	go run ./bench/guard
 
 # Hosts on the published SDKs against the binary: see conformance/README.md.
 conformance:

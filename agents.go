@@ -45,10 +45,14 @@ type Agent struct {
 
 // agentSet is what a session knows of agents.
 type agentSet struct {
-	home string // where a user's own are kept; "" is nowhere
+	id string // of the session
+
+	// skill is the text of a skill as the conversation has it; "" where there is none.
+	skill func(name string) string
 
 	mu       sync.Mutex
 	own      []agents.Definition // of the host
+	found    []agents.Definition // in files
 	excluded []string            // built-in ones that are not there
 	disabled []string            // that are not started
 	prompts  map[string]string   // of agents whose prompt a host has changed
@@ -99,7 +103,13 @@ func (s *agentSet) update(own []Agent, excluded *[]string) error {
 func (s *agentSet) custom() []agents.Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.prompted(slices.Clone(s.own))
+	list := slices.Clone(s.own)
+	for _, d := range s.found {
+		if !slices.ContainsFunc(s.own, func(o agents.Definition) bool { return o.Name == d.Name }) {
+			list = append(list, d)
+		}
+	}
+	return s.prompted(list)
 }
 
 // prompted puts the prompts that a host has changed into a list. mu is held.
@@ -118,7 +128,7 @@ func (s *agentSet) builtIn() []agents.Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prompted(slices.DeleteFunc(agents.BuiltIn(), func(d agents.Definition) bool {
-		return slices.Contains(s.excluded, d.Name) || slices.ContainsFunc(s.own, func(o agents.Definition) bool { return o.Name == d.Name })
+		return slices.Contains(s.excluded, d.Name) || slices.ContainsFunc(slices.Concat(s.own, s.found), func(o agents.Definition) bool { return o.Name == d.Name })
 	}))
 }
 
@@ -254,7 +264,7 @@ func (m *systemMessage) agentMessage(ctx context.Context, dir, kind string) (str
 	m.mu.Unlock()
 	s.Repository = prompt.Repository(dir)
 	s.Instructions = m.instructions(dir)
-	c := prompt.Config{Mode: "customize", Sections: map[string]prompt.Override{prompt.Identity: {Action: prompt.Replace, Content: d.Prompt}}}
+	c := prompt.Config{Mode: "customize", Sections: map[string]prompt.Override{prompt.Identity: {Action: prompt.Replace, Content: d.Prompt}}, Content: m.agents.preloaded(d)}
 	return prompt.Compose(ctx, c, s, nil)
 }
 
@@ -262,10 +272,21 @@ func (m *systemMessage) agentMessage(ctx context.Context, dir, kind string) (str
 // one.
 func (s *agentSet) role() string {
 	d, ok := s.current()
-	if !ok || strings.TrimSpace(d.Prompt) == "" {
+	if !ok {
 		return ""
 	}
-	return "<agent name=\"" + strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "\n", " ").Replace(d.Name) + "\">\n" + strings.TrimSpace(d.Prompt) + "\n</agent>"
+	return strings.TrimSpace("<agent name=\"" + strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "\n", " ").Replace(d.Name) + "\">\n" + strings.TrimSpace(d.Prompt) + "\n</agent>\n\n" + s.preloaded(d))
+}
+
+// preloaded are the skills that an agent has from the start, as text.
+func (s *agentSet) preloaded(d agents.Definition) string {
+	var texts []string
+	for _, name := range d.Skills {
+		if text := s.skill(name); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }
 
 // Agents lists the session's custom agents, and Transom's own where builtIn.
@@ -426,7 +447,28 @@ func Fleet(m Message) (Message, error) {
 	return m, nil
 }
 
+// scanAgents reads the agents in files for a working directory, where the host
+// wants them to be found, and reports whether there may be others than before.
+func (r *Runtime) scanAgents(s *loaded, dir string) bool {
+	var found []agents.Definition
+	if s.skills.discovers() {
+		root := cmp.Or(prompt.Repository(dir), dir)
+		defs, warnings := agents.Discover(r.agentPlaces([]string{root}, true))
+		found = defs
+		for _, w := range warnings {
+			r.cfg.Logger.Warn("read agents", "session", s.agents.id, "problem", w)
+		}
+	}
+	set := s.agents
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	changed := len(found)+len(set.found) > 0
+	set.found = found
+	return changed
+}
+
 // ReloadAgents reads the agents anew that are kept in files.
 func (h *Session) ReloadAgents(ctx context.Context) error {
+	h.rt.scanAgents(h.sess, h.sess.View().Dir)
 	return wrap("session.agent.reload", h.id, h.refreshAgents(ctx))
 }

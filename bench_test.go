@@ -1,7 +1,9 @@
 package transom_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"testing"
@@ -16,7 +18,10 @@ import (
 
 // loop answers as the last user message says: "tools N" calls the tool n times,
 // "stream N" sends N pieces, anything else is answered with one word.
-type loop struct{ n int }
+type loop struct {
+	n    int
+	tool string // "" is probe
+}
 
 func (l *loop) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
@@ -36,7 +41,7 @@ func (l *loop) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Chu
 			}
 		}
 		if l.n > 0 && results < l.n && (last.Role == model.User || last.Role == model.ToolRole) {
-			yield(model.Chunk{Call: &model.CallChunk{Name: "probe", Arguments: "{}"}}, nil)
+			yield(model.Chunk{Call: &model.CallChunk{Name: cmp.Or(l.tool, "probe"), Arguments: "{}"}}, nil)
 			return
 		}
 		yield(model.Chunk{Text: "ok"}, nil)
@@ -53,13 +58,13 @@ func runtime(b *testing.B, l *loop, store eventlog.Store) *transom.Runtime {
 	return rt
 }
 
-func session(b *testing.B, rt *transom.Runtime, streaming bool) *transom.Session {
+func session(b *testing.B, rt *transom.Runtime, streaming bool, more ...tool.Tool) *transom.Session {
 	b.Helper()
 	s, err := rt.CreateSession(context.Background(), transom.SessionConfig{
 		Streaming: streaming,
-		Tools: []tool.Tool{{Name: "probe", SkipPermission: true, Handler: func(context.Context, tool.Call) (tool.Result, error) {
+		Tools: append([]tool.Tool{{Name: "probe", SkipPermission: true, Handler: func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Text: "ok"}, nil
-		}}},
+		}}}, more...),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -145,6 +150,36 @@ func BenchmarkResume(b *testing.B) {
 		}
 		if err := s.Close(context.Background()); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTurnAfter is one turn after as many earlier ones: "live" with all of
+// them in the window, "cleared" with none of them.
+func BenchmarkTurnAfter(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		for _, window := range []string{"live", "cleared"} {
+			b.Run(fmt.Sprintf("%s/%d", window, n), func(b *testing.B) {
+				l := &loop{}
+				rt := runtime(b, l, files(b))
+				var s *transom.Session
+				s = session(b, rt, false, tool.Tool{Name: "clear", SkipPermission: true, IsTerminal: true, Handler: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+					l.n = 0
+					_, err := s.History().ClearContext(ctx, "go on")
+					return tool.Result{Text: "ok"}, err
+				}})
+				for range n {
+					ask(b, s)
+				}
+				if window == "cleared" {
+					l.n, l.tool = 1, "clear"
+					ask(b, s)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					ask(b, s)
+				}
+			})
 		}
 	}
 }

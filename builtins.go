@@ -46,14 +46,23 @@ type BuiltInContext struct {
 	Dirs func() []string
 	// Files is the directory that belongs to the session; "" is none.
 	Files string
+	// Kept are the session's files where its host keeps them, and Files is "" then;
+	// nil: nobody does.
+	Kept *KeptFiles
+	// Home is the directory of Transom's own files.
+	Home string
 	// Environ is the environment of child processes, without what the runtime was
-	// given to keep.
+	// given to keep; HideEnv names variables that must not be in it whatever they
+	// hold, also where they come to be later.
 	Environ []string
+	HideEnv func(name string) bool
 	// Secrets are values that must not reach a child process.
 	Secrets func() []string
 	// Ask puts a request of the protocol to a host that answers it, such as
 	// "userInput.request"; without one it is a PeerGone error.
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	// Complete tells the hosts that the model holds its task to be done.
+	Complete func(summary string)
 	// TodosChanged tells the hosts that the list may have changed.
 	TodosChanged func()
 	// ExitPlan asks the host's user to approve a plan, and puts the session into the
@@ -78,9 +87,10 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		return
 	}
 	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
-		SessionID: id, Files: r.store.Dir(id), Environ: r.environ(), Secrets: r.keys.list, Ask: s.ask,
+		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
+		Complete:     func(summary string) { s.tell(event.TaskComplete{Summary: summary, Success: true}) },
 		TodosChanged: func() { s.tell(event.TodosChanged{}) },
 		ExitPlan:     func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
 	})
@@ -89,18 +99,30 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 // offered are the built-in tools that the attached hosts, and one that attaches
 // now, make possible.
 func (s *loaded) offered(answers []string) (*tool.Registry, error) {
-	if s.own == nil || s.ownErr != nil {
+	if s.ownErr != nil {
 		return nil, s.ownErr
 	}
-	agents, err := s.agents.tools()
-	if err != nil {
-		return nil, err
+	var tools []tool.Tool
+	if s.own != nil {
+		tools = slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
+			method, needs := hostTools[t.Name]
+			return needs && !slices.Contains(answers, method) && !s.answered(method)
+		})
 	}
-	tools := slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
-		method, needs := hostTools[t.Name]
-		return needs && !slices.Contains(answers, method) && !s.answered(method)
-	})
-	return tool.NewRegistry(append(tools, agents...))
+	if t, ok := s.skillTool(); ok {
+		tools = append(tools, t)
+	}
+	if s.own != nil || len(s.agents.custom()) > 0 {
+		agents, err := s.agents.tools()
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, agents...)
+	}
+	if tools == nil {
+		return nil, nil
+	}
+	return tool.NewRegistry(tools)
 }
 
 // requester answers requests for one client.

@@ -132,7 +132,9 @@ type Configure struct {
 	// goes back to what the provider says.
 	Vision *bool
 
-	renews bool // the system message is another one
+	renews   bool // the system message is another one
+	reoffers bool // the built-in tools are own
+	own      *tool.Registry
 }
 
 func (Configure) op() string { return "session.configure" }
@@ -145,10 +147,13 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
+			}
+			if c.reoffers {
+				s.BuiltIns = c.own
 			}
 			if c.AvailableTools != nil {
 				s.Available = filter(*c.AvailableTools)

@@ -131,6 +131,11 @@ type SessionConfig struct {
 	// "userInput.request".
 	OnRequest RequestHandler
 	Answers   []string
+	// Skills says which skills the model can load.
+	Skills SkillConfig
+	// ConfigDiscovery looks for skills in the working directory, in those around it
+	// up to the top of its repository, and in the homes of the runtime and its user.
+	ConfigDiscovery bool
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -205,6 +210,9 @@ type ResumeConfig struct {
 	ContinuePendingWork bool
 	// Quiet writes no session.resume event.
 	Quiet bool
+	// Skills and ConfigDiscovery are as in [SessionConfig]; not stored.
+	Skills          SkillConfig
+	ConfigDiscovery *bool
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }

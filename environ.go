@@ -13,12 +13,15 @@ var secretNames = []string{
 	"COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN",
 }
 
+// hiddenVariable reports whether child processes never see a variable.
+func hiddenVariable(name string) bool { return slices.Contains(secretNames, name) }
+
 // environ is the environment of child processes: without what the runtime was
 // entrusted with, by name or by value.
 func (r *Runtime) environ() []string {
 	secrets := r.keys.list()
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
-		return slices.Contains(secretNames, name) || slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(value, s) })
+		return hiddenVariable(name) || slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(value, s) })
 	})
 }

@@ -44,7 +44,7 @@ func (r record) body() (turn.Body, error) { return turn.Note{Payload: r.payload}
 
 // own opens the session's directory, making it where there is none. The caller
 // closes it.
-func (f Files) own(op string) (*os.Root, error) {
+func (f Files) own(op string) (folder, error) {
 	select {
 	case <-f.s.gone:
 		return nil, notFound(op, f.s.id)
@@ -54,6 +54,13 @@ func (f Files) own(op string) (*os.Root, error) {
 	if dir == "" {
 		return nil, &Error{Op: op, Kind: KindUnsupported, SessionID: f.s.id, Msg: "session " + f.s.id + " has no directory: its store keeps no files"}
 	}
+	if k := f.s.rt.keptFiles(f.s.id); k != nil {
+		files, err := k.open()
+		if err != nil {
+			return nil, f.failed(op, "", err)
+		}
+		return hostFolder{files: files, layout: k.layout}, nil
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, f.failed(op, "", err)
 	}
@@ -61,20 +68,17 @@ func (f Files) own(op string) (*os.Root, error) {
 	if err != nil {
 		return nil, f.failed(op, "", err)
 	}
-	return root, nil
+	return diskFolder{root}, nil
 }
 
 // below opens the directory of the clients' files.
-func (f Files) below(op string) (*os.Root, error) {
+func (f Files) below(op string) (folder, error) {
 	own, err := f.own(op)
 	if err != nil {
 		return nil, err
 	}
 	defer own.Close()
-	if err := own.MkdirAll(filesDir, 0o700); err != nil {
-		return nil, f.failed(op, "", err)
-	}
-	root, err := own.OpenRoot(filesDir)
+	root, err := own.Below(filesDir)
 	if err != nil {
 		return nil, f.failed(op, "", err)
 	}
@@ -83,6 +87,10 @@ func (f Files) below(op string) (*os.Root, error) {
 
 // failed gives an error of the file system its kind and words.
 func (f Files) failed(op, name string, err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return err
+	}
 	e := &Error{Op: op, Kind: KindInternal, SessionID: f.s.id, Err: err}
 	switch {
 	case strings.Contains(err.Error(), "escapes from parent"):
@@ -142,8 +150,16 @@ func (f Files) Plan() (text string, exists bool, err error) {
 
 // PlanPath is where the plan is kept; "" where the store has no files.
 func (f Files) PlanPath() string {
+	return f.at(planFile)
+}
+
+// at is where a file of the session is; "" where the store has no files.
+func (f Files) at(name ...string) string {
+	if k := f.s.rt.keptFiles(f.s.id); k != nil {
+		return k.layout.Must(path.Join(name...))
+	}
 	if dir := f.s.Workspace(); dir != "" {
-		return filepath.Join(dir, planFile)
+		return filepath.Join(append([]string{dir}, name...)...)
 	}
 	return ""
 }
@@ -161,7 +177,7 @@ func (f Files) WritePlan(ctx context.Context, text string) error {
 	defer root.Close()
 	f.s.sess.files.Lock()
 	defer f.s.sess.files.Unlock()
-	existed, err := replace(root, planFile, text)
+	existed, err := root.Replace(planFile, text)
 	if err != nil {
 		return f.failed(op, planFile, err)
 	}
@@ -178,7 +194,7 @@ func (f Files) DeletePlan(ctx context.Context) error {
 	defer root.Close()
 	f.s.sess.files.Lock()
 	defer f.s.sess.files.Unlock()
-	switch err := root.Remove(planFile); {
+	switch err := root.Remove(planFile, false, false); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
@@ -200,28 +216,6 @@ func written(existed bool) string {
 	return "create"
 }
 
-// replace writes a file whole or not at all.
-func replace(root *os.Root, name, text string) (existed bool, err error) {
-	info, err := root.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		return true, &fs.PathError{Op: "write", Path: name, Err: errors.New("is a directory")}
-	case err == nil:
-		existed = true
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, err
-	}
-	temp := path.Join(filepath.ToSlash(filepath.Dir(name)), ".new-"+session.NewID())
-	if err := root.WriteFile(temp, []byte(text), 0o600); err != nil {
-		return existed, err
-	}
-	if err := root.Rename(temp, name); err != nil {
-		root.Remove(temp)
-		return existed, err
-	}
-	return existed, nil
-}
-
 // List returns the paths of all files, sorted.
 func (f Files) List() ([]string, error) {
 	const op = "session.workspaces.listFiles"
@@ -230,13 +224,7 @@ func (f Files) List() ([]string, error) {
 		return nil, err
 	}
 	defer root.Close()
-	out := []string{}
-	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasPrefix(d.Name(), ".new-") {
-			out = append(out, p)
-		}
-		return err
-	})
+	out, err := root.List()
 	if err != nil {
 		return nil, f.failed(op, "", err)
 	}
@@ -281,11 +269,11 @@ func (f Files) Write(ctx context.Context, name, text string) error {
 	f.s.sess.files.Lock()
 	defer f.s.sess.files.Unlock()
 	if dir := filepath.Dir(local); dir != "." {
-		if err := root.MkdirAll(dir, 0o700); err != nil {
+		if err := root.Mkdir(dir, true); err != nil {
 			return f.failed(op, name, err)
 		}
 	}
-	existed, err := replace(root, local, text)
+	existed, err := root.Replace(local, text)
 	if err != nil {
 		return f.failed(op, name, err)
 	}
@@ -315,39 +303,20 @@ func (f Files) Stat(name string) (FileInfo, error) {
 	if err != nil {
 		return FileInfo{}, f.failed(op, name, err)
 	}
-	return FileInfo{info.IsDir(), info.Size(), info.ModTime()}, nil
+	return info, nil
 }
 
 // MakeDir makes a directory; all makes those above it too.
 func (f Files) MakeDir(name string, all bool) error {
 	const op = "session.workspaces.createDirectory"
-	return f.change(op, name, func(root *os.Root, local string) error {
-		if all {
-			return root.MkdirAll(local, 0o700)
-		}
-		return root.Mkdir(local, 0o700)
-	})
+	return f.change(op, name, func(root folder, local string) error { return root.Mkdir(local, all) })
 }
 
 // Remove removes a file or an empty directory; all removes what is in it too. A
 // path that is not there is an error unless missing is fine.
 func (f Files) Remove(name string, all, missing bool) error {
 	const op = "session.workspaces.removePath"
-	return f.change(op, name, func(root *os.Root, local string) error {
-		_, err := root.Lstat(local)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && missing:
-			return nil
-		case err != nil:
-			return err
-		case all:
-			return root.RemoveAll(local)
-		}
-		if err := root.Remove(local); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return &fs.PathError{Op: "remove", Path: name, Err: errors.New("the directory is not empty")}
-	})
+	return f.change(op, name, func(root folder, local string) error { return root.Remove(local, all, missing) })
 }
 
 // Rename moves a file or directory to where nothing is, or over a file.
@@ -357,9 +326,9 @@ func (f Files) Rename(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return f.change(op, from, func(root *os.Root, local string) error {
+	return f.change(op, from, func(root folder, local string) error {
 		if dir := filepath.Dir(target); dir != "." {
-			if err := root.MkdirAll(dir, 0o700); err != nil {
+			if err := root.Mkdir(dir, true); err != nil {
 				return err
 			}
 		}
@@ -368,7 +337,7 @@ func (f Files) Rename(from, to string) error {
 }
 
 // change makes a change that no event tells of.
-func (f Files) change(op, name string, do func(root *os.Root, local string) error) error {
+func (f Files) change(op, name string, do func(root folder, local string) error) error {
 	local, err := f.local(op, name)
 	if err != nil {
 		return err
@@ -393,5 +362,5 @@ func (f Files) SavePaste(ctx context.Context, text string) (name, full string, e
 	if err := f.Write(ctx, name, text); err != nil {
 		return "", "", err
 	}
-	return name, filepath.Join(f.s.Workspace(), filesDir, name), nil
+	return name, f.at(filesDir, name), nil
 }

@@ -28,7 +28,7 @@ type Stored struct {
 // Sessions lists the sessions that have a log, newest first. A session that never
 // got a message has none.
 func (r *Runtime) Sessions(ctx context.Context) ([]Stored, error) {
-	infos, err := r.store.List(ctx)
+	infos, err := r.storage().List(ctx)
 	if err != nil {
 		return nil, wrap("session.list", "", err)
 	}
@@ -44,7 +44,7 @@ func (r *Runtime) Sessions(ctx context.Context) ([]Stored, error) {
 
 // Stored describes one session; NotFound where it has no log.
 func (r *Runtime) Stored(ctx context.Context, id string) (Stored, error) {
-	info, err := r.store.Stat(ctx, id)
+	info, err := r.storage().Stat(ctx, id)
 	if err == nil {
 		if s, ok := r.stored(ctx, info); ok {
 			return s, nil
@@ -69,7 +69,7 @@ func (r *Runtime) stored(ctx context.Context, info eventlog.Info) (s Stored, ok 
 		}
 		return s, true
 	}
-	log, _, err := r.store.Open(ctx, info.SessionID)
+	log, _, err := r.storage().Open(ctx, info.SessionID)
 	if err != nil {
 		return s, false
 	}
@@ -120,7 +120,7 @@ func (s *Stored) head(e *event.Event) {
 // LastSessionID names the session that was worked on last; "" where there is
 // none.
 func (r *Runtime) LastSessionID(ctx context.Context) (string, error) {
-	infos, err := r.store.List(ctx)
+	infos, err := r.storage().List(ctx)
 	if err != nil || len(infos) == 0 {
 		return "", wrap("session.getLastId", "", err)
 	}
@@ -128,5 +128,6 @@ func (r *Runtime) LastSessionID(ctx context.Context) (string, error) {
 }
 
 // Workspace is the directory that belongs to the session, for files beside its
-// log; "" where the store has none. It need not exist yet.
-func (h *Session) Workspace() string { return h.rt.store.Dir(h.id) }
+// log, in its host's words where that keeps them; "" where the store has none. It
+// need not exist yet.
+func (h *Session) Workspace() string { return h.rt.workspace(h.id) }

@@ -57,7 +57,7 @@ func (r *Runtime) InUse(id string) (bool, error) {
 // FindSession returns the id of the one stored session whose id begins with a
 // prefix; "" where there is none, or more than one.
 func (r *Runtime) FindSession(ctx context.Context, prefix string) (string, error) {
-	infos, err := r.store.List(ctx)
+	infos, err := r.storage().List(ctx)
 	if err != nil {
 		return "", wrap("sessions.findByPrefix", "", err)
 	}
@@ -76,11 +76,11 @@ func (r *Runtime) FindSession(ctx context.Context, prefix string) (string, error
 // SessionSize is how many bytes a stored session takes: its log, and what lies
 // beside it.
 func (r *Runtime) SessionSize(ctx context.Context, id string) (int64, error) {
-	info, err := r.store.Stat(ctx, id)
+	info, err := r.storage().Stat(ctx, id)
 	if err != nil {
 		return 0, wrap("sessions.getSizes", id, err)
 	}
-	dir := r.store.Dir(id)
+	dir := r.storage().Dir(id)
 	if dir == "" {
 		return info.Bytes, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -167,6 +168,7 @@ type Slash struct {
 	Name        string
 	Description string
 	BuiltIn     bool
+	Skill       bool   // it begins a skill: see [Session.SkillPrompt]
 	Hint        string // of its argument; "" takes none
 }
 
@@ -186,13 +188,19 @@ var builtInCommands = []Slash{
 }
 
 // Commands lists the slash commands of the session: Transom's own, then those of
-// its clients.
+// its clients, then those of skills whose name is not taken.
 func (h *Session) Commands() []Slash { return h.sess.commands() }
 
 func (s *loaded) commands() []Slash {
 	out := append([]Slash(nil), builtInCommands...)
 	for _, c := range s.View().Commands() {
 		out = append(out, Slash{Name: c.Name, Description: c.Description})
+	}
+	for _, k := range s.listed() {
+		taken := slices.ContainsFunc(out, func(c Slash) bool { return strings.EqualFold(c.Name, k.CommandName) })
+		if k.Enabled && k.UserInvocable && !taken {
+			out = append(out, Slash{Name: k.CommandName, Description: k.Description, Skill: true, Hint: k.ArgumentHint})
+		}
 	}
 	return out
 }
@@ -341,6 +349,10 @@ func (s *loaded) runQueued(ctx context.Context, text string) (stop bool) {
 			}
 			return false
 		}
+	}
+	if _, err := s.skill(name, true); err == nil {
+		say("", s.queueSkill(ctx, name, args))
+		return false
 	}
 	if !s.taker() {
 		say("there is no such command", nil)

@@ -1,7 +1,6 @@
 package transom
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +39,7 @@ type Runtime struct {
 	outbound outbound
 
 	mu       sync.Mutex
+	kept     atomic.Pointer[keeping] // nil: sessions are in store
 	sessions map[string]*slot
 	watchers map[int]func(Lifecycle)
 	serial   int
@@ -67,7 +67,8 @@ type loaded struct {
 	takers     sync.Map     // ids of clients that take commands which nobody has registered
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
-	files      sync.Mutex   // held while the session's own files are changed
+	skills     skills
+	files      sync.Mutex // held while the session's own files are changed
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -131,6 +132,9 @@ func home(cfg Config) (string, error) {
 	return filepath.Join(h, ".transom"), nil
 }
 
+// NewSessionID makes a random id, as sessions have that are given none.
+func NewSessionID() string { return session.NewID() }
+
 // Home returns the directory of all state; "" where the store was given.
 func (r *Runtime) Home() string { return r.cfg.Home }
 
@@ -142,7 +146,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h, settings, err := r.prepare(cfg)
 	if err == nil {
-		cfg.Dir, err = r.dir(cfg.Dir)
+		cfg.Dir, err = r.begins(cfg.Dir)
 	}
 	if err != nil {
 		return nil, wrap(op, cfg.ID, err)
@@ -158,6 +162,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	settings.FilesDir, settings.Transcript = r.workspace(cfg.ID), r.transcript(cfg.ID)
 	hold, others, err := r.hold(cfg.ID)
 	if err != nil {
 		r.free(cfg.ID, sl, nil)
@@ -167,7 +172,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	if others {
 		err = eventlog.ErrExists // in another process, though nothing of it is stored yet
 	} else {
-		log, err = r.store.Create(ctx, cfg.ID)
+		log, err = r.storage().Create(ctx, cfg.ID)
 	}
 	if err != nil {
 		hold.Release()
@@ -175,18 +180,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	selected, err := sess.agents.begin(cfg)
-	if err == nil {
-		sess.agents.settle(&settings)
-		settings.BuiltIns, err = sess.offered(cfg.Answers)
-	}
-	if err == nil {
-		err = clash(settings.BuiltIns, cfg.Tools, settings)
-	}
-	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
-	if err == nil {
-		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
-	}
+	selected, err := r.equip(ctx, sess, cfg, &settings)
 	if err != nil {
 		sess.Post(turn.Close{}, nil, nil)
 		<-sess.Done()
@@ -198,9 +192,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
 		Settings: settings, Client: h.client, Select: selected,
 	}
-	if d, ok := sess.agents.current(); ok {
-		begin.Model, begin.Effort = cmp.Or(d.Model, begin.Model), cmp.Or(d.ReasoningEffort, begin.Effort)
-	}
+	sess.agents.answer(&begin)
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)
@@ -210,6 +202,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
+	sess.tellSkills()
 	h.warnProvider()
 	return h, nil
 }
@@ -291,7 +284,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 
 // hold marks a session as loaded here, and says whether others have it too.
 func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
-	hold, err := r.store.Hold(id)
+	hold, err := r.storage().Hold(id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -308,7 +301,7 @@ func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn
 	if err := takePen(ctx, hold); err != nil {
 		return turn.State{}, nil, nil, err
 	}
-	log, damages, err := r.store.Open(ctx, id)
+	log, damages, err := r.storage().Open(ctx, id)
 	if err != nil {
 		return turn.State{}, nil, nil, err
 	}
@@ -357,7 +350,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	if state.SessionID == "" {
 		what = "session.created" // the first record is its session.start
 	}
-	s := &loaded{models: models, agents: &agentSet{home: r.cfg.Home, selected: state.Selected}}
+	s := &loaded{models: models, agents: &agentSet{id: id, selected: state.Selected}}
+	s.agents.skill = s.skillText
 	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
@@ -366,7 +360,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.store.Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
+		Keep: r.keeps(id),
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at
@@ -514,7 +509,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	if err := r.unused(id); err != nil {
 		return wrap(op, id, err)
 	}
-	err := r.store.Delete(ctx, id)
+	err := r.storage().Delete(ctx, id)
 	if err != nil && !(existed && errors.Is(err, eventlog.ErrNotFound)) {
 		return wrap(op, id, err)
 	}

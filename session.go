@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
@@ -68,7 +69,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
-		FilesDir: r.store.Dir(cfg.ID), Transcript: r.transcript(cfg.ID), Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
+		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
 	}, nil
 }
@@ -81,10 +82,13 @@ func or[T any](p *T) (v T) {
 	return v
 }
 
-// transcript is where a session's log can be read; "" where the store has no
-// files.
+// transcript is where a session's log can be read, in its host's words where that
+// keeps it; "" where the store has no files.
 func (r *Runtime) transcript(id string) string {
-	if dir := r.store.Dir(id); dir != "" {
+	if k := r.kept.Load(); k != nil {
+		return k.layout.Must(hostlog.File)
+	}
+	if dir := r.storage().Dir(id); dir != "" {
 		return filepath.Join(dir, "events.jsonl")
 	}
 	return ""
@@ -152,7 +156,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	}
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
-	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
+		s.tellSkills()
+	}
 	return err
 }
 
@@ -161,7 +167,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.store.Dir(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
@@ -189,6 +195,10 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
+	if s.skills.update(cfg.Skills, cfg.ConfigDiscovery) || dir != v.Dir {
+		r.scan(s, dir)
+		r.scanAgents(s, dir)
+	}
 	if err := s.agents.update(cfg.Agents, cfg.ExcludedAgents); err != nil {
 		return out, err
 	}
@@ -261,6 +271,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
+	if set, ok := c.(Configure); ok && set.reoffers {
+		h.sess.tellSkills()
+	}
 }
 
 // located is the command with what it needs of the machine: directories and
@@ -284,6 +297,13 @@ func (h *Session) located(c Command) (Command, error) {
 			return c, err
 		}
 		set.Dir = &dir
+		if h.sess.skills.follow() {
+			h.rt.scan(h.sess, dir)
+			if set.own, err = h.sess.offered(nil); err != nil {
+				return c, err
+			}
+			set.reoffers = true
+		}
 	}
 	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
 		h.sess.requests.switched(set.Vision)

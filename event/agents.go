@@ -9,6 +9,7 @@ const (
 	TypeSubagentDeselected = "subagent.deselected"
 	TypeNotification       = "system.notification"
 	TypeTasksChanged       = "session.background_tasks_changed"
+	TypeTaskComplete       = "session.task_complete"
 	TypeAgentStarted       = "transom.agent_started"
 	TypeAgentEnded         = "transom.agent_ended"
 	TypeAgentMoved         = "transom.agent_moved"
@@ -74,6 +75,12 @@ type NotificationKind struct {
 	Description string `json:"description,omitempty"`
 	Prompt      string `json:"prompt,omitempty"`
 	Status      string `json:"status"` // "completed" or "failed"
+}
+
+// TaskComplete says that the model holds its task to be done.
+type TaskComplete struct {
+	Summary string `json:"summary,omitempty"`
+	Success bool   `json:"success,omitempty"`
 }
 
 // TasksChanged says that the list of background tasks has changed.
@@ -145,6 +152,9 @@ func (Notification) EventType() string { return TypeNotification }
 
 // EventType returns "session.background_tasks_changed".
 func (TasksChanged) EventType() string { return TypeTasksChanged }
+
+// EventType returns "session.task_complete".
+func (TaskComplete) EventType() string { return TypeTaskComplete }
 
 // EventType returns "transom.agent_started".
 func (AgentStarted) EventType() string { return TypeAgentStarted }

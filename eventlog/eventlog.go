@@ -167,6 +167,8 @@ var (
 	// ErrInvalidID: an id that cannot name a session (empty, a path, over 255 bytes).
 	ErrInvalidID = errors.New("not a valid session id")
 	ErrClosed    = errors.New("the log is closed")
+	// ErrInUse: another process has the session loaded, and may go on with it.
+	ErrInUse = errors.New("the session is open in another process: close it there first")
 	// ErrMoved: another writer has appended since this Log last did or was opened.
 	ErrMoved = errors.New("the log was taken over by another writer: resume the session to take it back")
 )

@@ -26,3 +26,17 @@ type Checkpointer interface {
 	// that ends at pos is the one that ended there when it was saved.
 	LoadCheckpoint() (pos Position, data []byte, ok bool)
 }
+
+// Waiting is implemented by logs whose Append waits for somebody else, such as a
+// host at the other end of a connection. Whoever must not wait calls it from a
+// goroutine of its own, one Append at a time.
+type Waiting interface {
+	// Waits does nothing.
+	Waits()
+}
+
+// Sized is implemented by logs whose positions do not count bytes.
+type Sized interface {
+	// Bytes is the size of the records.
+	Bytes() int64
+}

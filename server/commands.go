@@ -48,6 +48,7 @@ type listCommandsParams struct {
 	target
 	IncludeBuiltins       *bool `json:"includeBuiltins"`
 	IncludeClientCommands *bool `json:"includeClientCommands"`
+	IncludeSkills         *bool `json:"includeSkills"`
 }
 
 type slashCommand struct {
@@ -62,15 +63,18 @@ type commandInput struct {
 	Hint string `json:"hint"`
 }
 
-func wireCommands(all []transom.Slash, own, clients bool) any {
+func wireCommands(all []transom.Slash, wanted map[string]bool) any {
 	list := []slashCommand{}
 	for _, c := range all {
-		if c.BuiltIn && !own || !c.BuiltIn && !clients {
-			continue
-		}
 		w := slashCommand{Name: c.Name, Description: c.Description, Kind: "client", AllowDuringAgentExecution: true}
-		if c.BuiltIn {
+		switch {
+		case c.BuiltIn:
 			w.Kind = "builtin"
+		case c.Skill:
+			w.Kind = "skill"
+		}
+		if !wanted[w.Kind] {
+			continue
 		}
 		if c.Hint != "" {
 			w.Input = &commandInput{c.Hint}
@@ -82,11 +86,13 @@ func wireCommands(all []transom.Slash, own, clients bool) any {
 
 func listCommands(s *transom.Session, p *listCommandsParams) (any, error) {
 	with := func(b *bool) bool { return b == nil || *b }
-	return wireCommands(s.Commands(), with(p.IncludeBuiltins), with(p.IncludeClientCommands)), nil
+	return wireCommands(s.Commands(), map[string]bool{
+		"builtin": with(p.IncludeBuiltins), "client": with(p.IncludeClientCommands), "skill": with(p.IncludeSkills),
+	}), nil
 }
 
 func listBuiltInCommands(*conn, *noParams) (any, error) {
-	return wireCommands(transom.BuiltInCommands(), true, false), nil
+	return wireCommands(transom.BuiltInCommands(), map[string]bool{"builtin": true}), nil
 }
 
 type commandParams struct {
@@ -105,10 +111,14 @@ type textResult struct {
 	Markdown bool   `json:"markdown"`
 }
 
-// invokeCommand runs one of Transom's own commands, or a client's.
+// invokeCommand runs one of Transom's own commands, or a client's; of a skill's it
+// makes the prompt.
 func invokeCommand(ctx context.Context, s *transom.Session, p *commandParams) (any, error) {
 	name := strings.TrimLeft(p.Name, "/")
 	for _, c := range s.Commands() {
+		if c.Skill && strings.EqualFold(c.Name, name) {
+			return invokeSkill(s, c.Name, p.Input)
+		}
 		if !c.BuiltIn && strings.EqualFold(c.Name, name) {
 			failure, err := s.RunCommand(ctx, c.Name, p.Input)
 			if err == nil && failure != "" {
@@ -130,6 +140,11 @@ func executeCommand(ctx context.Context, s *transom.Session, p *commandParams) (
 	for _, c := range s.Commands() {
 		switch {
 		case !strings.EqualFold(c.Name, name):
+		case c.Skill:
+			if err := s.RunSkill(ctx, c.Name, p.Args); err != nil {
+				return executeResult{err.Error()}, nil
+			}
+			return executeResult{}, nil
 		case c.BuiltIn:
 			_, err := s.Invoke(ctx, c.Name, p.Args)
 			if err != nil {

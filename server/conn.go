@@ -16,8 +16,8 @@ import (
 type conn struct {
 	srv *Server
 	rpc *jsonrpc2.Conn
-	// peer names the other side in the log.
-	peer string
+	// peer names the other side in the log; host is its address, for attempts.
+	peer, host string
 
 	// of the reader alone
 	greeted  atomic.Bool // connect was answered
@@ -41,7 +41,7 @@ type conn struct {
 func newConn(s *Server, rwc io.ReadWriteCloser) *conn {
 	c := &conn{srv: s, lanes: map[string]*lane{}, open: s.cfg.Token == "", peer: "stdio"}
 	if nc, ok := rwc.(net.Conn); ok && nc.RemoteAddr() != nil {
-		c.peer = nc.RemoteAddr().String()
+		c.peer, c.host = nc.RemoteAddr().String(), hostOf(nc.RemoteAddr())
 	}
 	c.rpc = jsonrpc2.New(rwc, jsonrpc2.Config{
 		Handler: jsonrpc2.HandlerFunc(c.admit), MaxQueueBytes: s.cfg.MaxQueueBytes, MaxFrameBytes: s.cfg.MaxFrameBytes,
@@ -69,6 +69,8 @@ func (c *conn) serve(ctx context.Context) error {
 		c.rpc.LimitFrames(strangerFrame)
 		c.handshake = time.AfterFunc(handshakeTime, c.rpc.Close)
 		defer c.handshake.Stop()
+		c.srv.attempts.enter(c, time.Now())
+		defer c.srv.attempts.leave(c)
 	}
 	err := c.rpc.Serve(ctx)
 	c.drop()
@@ -111,6 +113,7 @@ func (c *conn) drop() {
 	in := c.inference
 	c.mu.Unlock()
 	in.end()
+	c.unclaim()
 	for _, a := range lost {
 		a.sess.Drop()
 	}

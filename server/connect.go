@@ -31,7 +31,7 @@ type connectResult struct {
 func connect(c *conn, r *jsonrpc2.Responder) {
 	p := new(connectParams)
 	err := decode(r.Request(), p)
-	if err == nil && c.srv.cfg.Token != "" && !c.srv.authorized(p.Token) {
+	if err == nil && c.srv.cfg.Token != "" && (c.failures >= maxFailures || !c.heldBack() || !c.srv.authorized(p.Token)) {
 		c.rejected(r)
 		return
 	}
@@ -41,6 +41,7 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	}
 	if c.handshake != nil {
 		c.handshake.Stop()
+		c.srv.attempts.leave(c)
 	}
 	c.rpc.LimitFrames(0)
 	c.open = true
@@ -48,9 +49,28 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
 }
 
+// heldBack waits until the client's address may give a token again; false where the
+// connection has ended meanwhile. It is the reader of one unknown client that
+// waits, and nobody else.
+func (c *conn) heldBack() bool {
+	d := c.srv.attempts.wait(c.host, time.Now())
+	if d == 0 || c.open {
+		return true
+	}
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-c.rpc.Context().Done():
+		return false
+	}
+}
+
 // rejected answers a connect with a bad token.
 func (c *conn) rejected(r *jsonrpc2.Responder) {
 	c.failures++
+	c.srv.attempts.failed(c.host, time.Now())
 	last := c.failures >= maxFailures
 	c.srv.cfg.Logger.Warn("client rejected: wrong or missing token", "peer", c.peer, "attempt", c.failures)
 	r.Go(func(ctx context.Context) (any, error) {

@@ -26,7 +26,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
-	providerMethods, inferenceMethods, eventLogMethods, constantMethods, storeMethods, shellMethods, userMethods,
+	providerMethods, inferenceMethods, eventLogMethods, constantMethods, storeMethods, shellMethods, userMethods, skillMethods, sessionFsMethods,
 	agentMethods, taskMethods)
 
 func families(all ...map[string]handler) map[string]handler {

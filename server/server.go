@@ -56,6 +56,9 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	closing   bool
 	exposed   map[string]*exposure // sessions of peers, by id
+	keepers   keepers
+
+	attempts attempts // of clients that have no good token yet
 
 	stopped  chan struct{} // closed after runtime.shutdown: see Stopped
 	stopOnce sync.Once

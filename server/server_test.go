@@ -119,6 +119,46 @@ func TestToken(t *testing.T) {
 	good.ok("ping", obj{})
 }
 
+// Tokens that are sent without waiting for the answers are not compared beyond the
+// few that a connection may give: a right one among them opens nothing.
+func TestTokenGuesses(t *testing.T) {
+	w := newWorld(t, scripted.New(scripted.Config{}), server.Config{Token: "right-token"})
+	c := w.tcp(t)()
+	for range 5 {
+		c.send("connect", obj{"token": "wrong"})
+	}
+	late := c.send("connect", obj{"token": "right-token"})
+	ping := c.send("ping", obj{})
+	c.awaitClosed()
+	for i := range c.count() {
+		if f := c.at(i); f.Error == nil && (string(f.ID) == fmt.Sprint(late) || string(f.ID) == fmt.Sprint(ping)) {
+			t.Errorf("request %s was answered %s", f.ID, f.Result)
+		}
+	}
+}
+
+// Connections that show no token are bounded: the oldest gives way. Who has shown
+// one stays, and a new one with the right token is served, though many guess.
+func TestStrangers(t *testing.T) {
+	w := newWorld(t, scripted.New(scripted.Config{}), server.Config{Token: "right-token"})
+	dial := w.tcp(t)
+	known, first := dial(), dial()
+	known.ok("connect", obj{"token": "right-token"})
+	first.fails(-32001, "ping", obj{})
+	for range 12 {
+		guess := dial()
+		guess.fails(-32002, "connect", obj{"token": "wrong"})
+	}
+	for range 64 {
+		dial().fails(-32001, "ping", obj{})
+	}
+	first.awaitClosed()
+	known.ok("ping", obj{})
+	late := dial()
+	late.ok("connect", obj{"token": "right-token"})
+	late.ok("ping", obj{})
+}
+
 func TestNotTheProtocol(t *testing.T) {
 	w := play(t)
 	dial := w.tcp(t)

@@ -37,9 +37,7 @@ var sessionFields = []fieldRule{
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "disabledMcpServers", any: true},
-	{name: "disabledSkills", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableConfigDiscovery"},
 	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
@@ -48,7 +46,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "enableSkills"},
 	{name: "envValueMode", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
@@ -73,7 +70,6 @@ var sessionFields = []fieldRule{
 	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
-	{name: "skillDirectories"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
@@ -90,6 +86,10 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "capi"},
 	{name: "askUserDisabled", any: true},
 	{name: "continueOnAutoMode"},
+	{name: "disabledSkills", any: true},
+	{name: "enableConfigDiscovery"},
+	{name: "enableSkills"},
+	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
@@ -188,6 +188,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		cfg.SystemMessage = *s
 	}
 	p.begin(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
 	return cfg
 }
 
@@ -204,6 +205,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	p.goOn(&cfg)
+	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
 	return cfg
 }
 

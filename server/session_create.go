@@ -51,6 +51,10 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 		return
 	}
 	cfg := p.create(c)
+	if cfg.ID == "" && c.keeps() {
+		cfg.ID = transom.NewSessionID() // the client is asked for its files by it
+	}
+	c.claim(cfg.ID)
 	if cfg.ID == "" { // nobody can ask for it before the answer: it needs no lane yet
 		r.Go(func(ctx context.Context) (any, error) {
 			s, err := c.srv.cfg.Runtime.CreateSession(ctx, cfg)
@@ -96,10 +100,12 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 	c.enter(p.SessionID, func(l *lane) bool {
 		r.Go(func(ctx context.Context) (any, error) {
 			defer l.leave()
+			c.claim(p.SessionID)
 			if a := l.attached(); a != nil {
 				return nil, c.resumeHere(ctx, r, a, p)
 			}
 			c.srv.reap()
+			c.claim(p.SessionID)
 			s, err := c.srv.cfg.Runtime.ResumeSession(ctx, p.SessionID, p.resume(c))
 			if err != nil {
 				return nil, fail(r.Request().Method, err)
@@ -149,6 +155,7 @@ type sessionParams struct {
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
+	skillParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`

@@ -54,6 +54,7 @@ func deleteSession(c *conn, r *jsonrpc2.Responder) {
 			if a != nil {
 				a.reads.Wait()
 			}
+			c.claim(p.SessionID)
 			err := c.srv.cfg.Runtime.DeleteSession(ctx, p.SessionID)
 			if a != nil && err == nil {
 				select {

@@ -66,6 +66,7 @@ func getMetadata(ctx context.Context, c *conn, p *target) (any, error) {
 	if e, ok := c.srv.remoteEntry(ctx, p.SessionID); ok {
 		return map[string]any{"session": e.sessionEntry}, nil
 	}
+	c.claim(p.SessionID)
 	s, err := c.srv.cfg.Runtime.Stored(ctx, p.SessionID)
 	switch transom.KindOf(err) {
 	case transom.KindNotFound, transom.KindInvalidParams:

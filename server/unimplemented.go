@@ -31,10 +31,8 @@ const (
 	reasonSandbox      = "sandboxes are not served yet"
 	reasonSchedule     = "nothing can be scheduled here yet"
 	reasonSend         = "use session.send"
-	reasonSessionFs    = "session files kept by the client are not served yet; sessions are stored under COPILOT_HOME"
 	reasonSessions     = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn        = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
-	reasonSkills       = "skills are not served yet"
 	reasonTasks        = "only sub-agents are tasks here; hosts do not register work of their own"
 	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
 	reasonUsage        = "usage is not predicted; session.usage.getMetrics counts it"
@@ -182,12 +180,6 @@ var refusals = []refusal{
 	{"session.sendSystemNotification", reasonSend},
 	{"session.settings.evaluatePredicate", reasonManaged},
 	{"session.settings.snapshot", reasonManaged},
-	{"session.skills.disable", reasonSkills},
-	{"session.skills.enable", reasonSkills},
-	{"session.skills.ensureLoaded", reasonSkills},
-	{"session.skills.getInvoked", reasonSkills},
-	{"session.skills.list", reasonSkills},
-	{"session.skills.reload", reasonSkills},
 	{"session.tasks.register", reasonTasks},
 	{"session.tasks.update", reasonTasks},
 	{"session.tools.execute", reasonTools},
@@ -201,7 +193,6 @@ var refusals = []refusal{
 	{"session.workspaces.truncateSummaries", reasonWorkspace},
 	{"session.workspaces.updateMetadata", reasonWorkspace},
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
-	{"sessionFs.setProvider", reasonSessionFs},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.fork", reasonSessions},
@@ -210,10 +201,6 @@ var refusals = []refusal{
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
 	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
-	{"skills.config.setDisabledSkills", reasonSkills},
-	{"skills.config.setSkillDisabled", reasonSkills},
-	{"skills.discover", reasonSkills},
-	{"skills.getDiscoveryPaths", reasonSkills},
 }
 
 // refuse is the answer to a method that is not served.

@@ -33,6 +33,8 @@ type Outcome struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Skill is what the call loaded; nil where it did not, or did not succeed.
+	Skill *Skill
 }
 
 // Settle decides what a call came to. It is the only way from what a handler or
@@ -78,6 +80,7 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 		if res.Detail != "" {
 			o.DetailedContent = strings.ToValidUTF8(res.Detail, "\ufffd")
 		}
+		o.Skill = res.Skill
 		return o
 	}
 	o.Code = string(o.Type)

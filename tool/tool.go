@@ -99,9 +99,6 @@ type Permission struct {
 	Request json.RawMessage
 	// Prompt is the same for display, as promptRequest; nil shows Request.
 	Prompt json.RawMessage
-	// Subject is what a lasting approval of this call would cover, in the words of
-	// the rules: the command identifiers of a shell call, the domain of a URL.
-	Subject []string
 }
 
 // Handler runs one call. An error is shown to people (up to [MaxDetail]) and to the model
@@ -148,6 +145,24 @@ type Result struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Skill is a skill that the call loaded: where it succeeds, the skill's text
+	// follows the results of its batch in the conversation, as a message of its own.
+	Skill *Skill
+}
+
+// Skill is instructions for one kind of task, as they were read.
+type Skill struct {
+	Name        string
+	Path        string // of its SKILL.md, absolute
+	Text        string // without the front matter
+	Description string
+	// Source is one of the protocol's sources of skills, such as "custom".
+	Source string
+	// Plugin and PluginVersion name the plugin that it belongs to; "" is none.
+	Plugin, PluginVersion string
+	// AllowedTools are what its author wants to run unasked. It is shown to hosts;
+	// nothing is approved by it.
+	AllowedTools []string
 }
 
 // Binary is one file of a result.

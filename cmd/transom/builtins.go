@@ -7,15 +7,27 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/builtin"
+	"github.com/transom-run/transom/sessionfs"
 	"github.com/transom-run/transom/tool"
 )
 
 // builtIns makes a session's own tools.
 func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
-	set, err := builtin.New(builtin.Config{
-		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Environ: c.Environ, Secrets: c.Secrets,
+	cfg := builtin.Config{
+		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Home: c.Home, Environ: c.Environ, HideEnv: c.HideEnv, Secrets: c.Secrets,
 		AskUser: askUser(c), ExitPlan: exitPlan(c), TodosChanged: c.TodosChanged,
-	})
+	}
+	cfg.Complete = func(_ context.Context, _ tool.Call, summary string) error {
+		c.Complete(summary)
+		return nil
+	}
+	if c.Kept != nil {
+		cfg.Kept, cfg.NoDatabase = c.Kept, true
+		if db := c.Kept.Database(); db != nil {
+			cfg.Database, cfg.NoDatabase = hostDatabase{db}, false
+		}
+	}
+	set, err := builtin.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -74,3 +86,18 @@ func ask(ctx context.Context, c transom.BuiltInContext, method string, params, r
 	}
 	return nil
 }
+
+// hostDatabase is the database of a session that its host keeps.
+type hostDatabase struct{ sessionfs.Database }
+
+// Query runs one statement.
+func (d hostDatabase) Query(ctx context.Context, kind builtin.QueryKind, query string) (builtin.Rows, error) {
+	rows, err := d.Database.Query(ctx, string(kind), query)
+	return builtin.Rows(rows), err
+}
+
+// Exists reports whether there is a database already.
+func (d hostDatabase) Exists(ctx context.Context) (bool, error) { return d.HasDatabase(ctx) }
+
+// Close leaves the database to the host.
+func (d hostDatabase) Close() error { return nil }

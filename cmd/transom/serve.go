@@ -58,7 +58,12 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if o.remote {
 		log.Warn("--remote has no effect: there is no hosted service that sessions could be shown on")
 	}
-	// What runs below this process has no use for these.
+	// What runs below this process has no use for these, and must not print them.
+	harden()
+	rt.AddSecrets(token)
+	for _, p := range peers {
+		rt.AddSecrets(p.Token)
+	}
 	os.Unsetenv(tokenVariable)
 	if o.authTokenEnv != "" {
 		os.Unsetenv(o.authTokenEnv)

@@ -85,6 +85,12 @@ func (f *faults) fsys() *fsys {
 			}
 			return real.rename(from, to)
 		},
+		link: func(from, to string) error {
+			if err := f.step("link"); err != nil {
+				return err
+			}
+			return real.link(from, to)
+		},
 		remove: func(name string) error {
 			if err := f.step("remove"); err != nil {
 				return err

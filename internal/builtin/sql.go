@@ -50,6 +50,8 @@ type Rows struct {
 // keeps its sessions' files. One statement is run at a time.
 type Database interface {
 	Query(ctx context.Context, kind QueryKind, query string) (Rows, error)
+	// Exists reports whether there is a database already.
+	Exists(ctx context.Context) (bool, error)
 	Close() error
 }
 
@@ -241,8 +243,10 @@ type TodoDependency struct{ TodoID, DependsOn string }
 func (s *Set) Todos(ctx context.Context) ([]Todo, []TodoDependency, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
-	if s.db.db == nil && !s.hasDatabase() {
-		return nil, nil, nil
+	if s.db.db == nil {
+		if there, err := s.hasDatabase(ctx); !there || err != nil {
+			return nil, nil, err
+		}
 	}
 	db, err := s.db.get(ctx)
 	if err != nil {

@@ -146,13 +146,32 @@ func TestSQLAbort(t *testing.T) {
 }
 
 // host is a database of the host's.
-type host struct{ calls []string }
+type host struct {
+	calls []string
+	there bool
+}
 
 func (h *host) Query(_ context.Context, kind QueryKind, q string) (Rows, error) {
 	h.calls = append(h.calls, fmt.Sprintf("%s %.20s", kind, q))
 	return Rows{RowsAffected: 1, LastInsertID: 7}, nil
 }
-func (h *host) Close() error { return nil }
+func (h *host) Exists(context.Context) (bool, error) { return h.there, nil }
+func (h *host) Close() error                         { return nil }
+
+// A host is not made to make a database only to find out that there are no todos.
+func TestSQLHostTodos(t *testing.T) {
+	h := &host{}
+	r := newRig(t, func(c *Config) { c.Database = h })
+	for _, there := range []bool{false, true} {
+		h.there = there
+		if todos, _, err := r.set.Todos(t.Context()); err != nil || len(todos) > 0 {
+			t.Errorf("todos %v, %v", todos, err)
+		}
+		if asked := len(h.calls) > 0; asked != there {
+			t.Errorf("there %v: asked %v", there, h.calls)
+		}
+	}
+}
 
 func TestSQLHost(t *testing.T) {
 	h := &host{}

@@ -152,13 +152,16 @@ func (d *sqliteFile) Close() error {
 
 // hasDatabase reports whether the session has a database from earlier, or one of
 // its host's.
-func (s *Set) hasDatabase() bool {
+func (s *Set) hasDatabase(ctx context.Context) (bool, error) {
 	if s.cfg.Database != nil {
-		return true
+		return s.cfg.Database.Exists(ctx)
 	}
 	if s.cfg.SessionDir == "" {
-		return false
+		return false, nil
 	}
 	_, err := os.Stat(filepath.Join(s.cfg.SessionDir, databaseFile))
-	return err == nil
+	return err == nil, nil
 }
+
+// Exists implements Database.
+func (d *sqliteFile) Exists(context.Context) (bool, error) { return true, nil }

@@ -55,15 +55,21 @@ func (s *Set) view() tool.Tool {
 				return tool.Permission{}, err
 			}
 			path := s.abs(call, a.Path)
+			if s.kept(path) {
+				return askKept(path)
+			}
 			s.plans.put(call.ID, plan{resolved: resolve(path)})
 			return s.askRead(call, "View "+valid(path), path)
 		},
-		Handler: func(_ context.Context, call tool.Call) (tool.Result, error) {
+		Handler: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			var a viewArgs
 			if err := decode(call, &a); err != nil {
 				return tool.Result{}, err
 			}
 			path := s.abs(call, a.Path)
+			if s.kept(path) {
+				return s.viewKept(ctx, path, a)
+			}
 			resolved := resolve(path)
 			if p, asked := s.plans.take(call.ID); asked && p.resolved != resolved {
 				return failure("%s leads elsewhere than when the call was approved.", path)
@@ -82,6 +88,26 @@ func (s *Set) view() tool.Tool {
 			return viewFile(path, resolved, info.Size(), a)
 		},
 	}
+}
+
+// kept reports whether a path is that of a file of the session which its host keeps.
+func (s *Set) kept(path string) bool { return s.cfg.Kept != nil && s.cfg.Kept.Has(path) }
+
+// askKept is the question about reading one: it is the session's own.
+func askKept(path string) (p tool.Permission, err error) {
+	p.Request, err = json.Marshal(readRequest{Kind: "read", Intention: "View " + valid(path), Path: valid(path), ResolvedPath: valid(path)})
+	return p, err
+}
+
+func (s *Set) viewKept(ctx context.Context, path string, a viewArgs) (tool.Result, error) {
+	text, err := s.cfg.Kept.Read(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure("%s", pathMissing(path))
+	case err != nil:
+		return failure("%s cannot be read: %v", path, err)
+	}
+	return viewText(path, text, a)
 }
 
 // cause is what went wrong with a file, without the path that is named already.

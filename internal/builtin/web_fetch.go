@@ -65,6 +65,9 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, refused(fmt.Sprintf("%q is not an http or https URL.", text))
 	case u.Hostname() == "":
 		return nil, refused(fmt.Sprintf("The URL %q names no host.", text))
+	case strings.ContainsFunc(u.Hostname(), func(r rune) bool { return r <= ' ' || r > '~' }):
+		// One name has many spellings there, and an approval is of one.
+		return nil, refused(fmt.Sprintf("The host of %q has letters that are not ASCII: write it as it is asked for, xn--….", text))
 	case u.User != nil:
 		return nil, refused("The URL holds a user name or password: web_fetch sends none.")
 	}

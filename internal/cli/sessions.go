@@ -24,7 +24,7 @@ const homeHelp = "directory of all state (default $COPILOT_HOME, else ~/.transom
 func sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List, read and remove stored sessions",
+		Short: "List, read, check, mend and remove stored sessions",
 		Long: `Sessions are kept as logs, one directory each, under
 
     HOME/session-state/ID/events.jsonl
@@ -35,13 +35,14 @@ that was said, also what a clear took out of the model's sight.`,
   transom sessions show              # the newest one
   transom sessions show 3f6c         # the beginning of an id is enough
   transom sessions show 3f6c --window
+  transom sessions verify            # whether the logs are whole
   transom sessions rm 3f6c0e9a-…`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var home string
 	cmd.PersistentFlags().StringVar(&home, "home", "", homeHelp)
-	cmd.AddCommand(listCommand(&home), showCommand(&home), removeCommand(&home))
+	cmd.AddCommand(listCommand(&home), showCommand(&home), removeCommand(&home), verifyCommand(&home), repairCommand(&home))
 	return cmd
 }
 

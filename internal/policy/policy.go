@@ -8,6 +8,8 @@ package policy
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
+	"strings"
 )
 
 // Texts that the model reads when a call was not approved. Hosts' recordings pin
@@ -148,7 +150,7 @@ func subjects(raw json.RawMessage) []string {
 		return keys
 	case "url":
 		if u, err := url.Parse(r.URL); err == nil && u.Hostname() != "" {
-			return []string{"domain:" + u.Hostname()}
+			return []string{"domain:" + hostname(u.Hostname())}
 		}
 	case "read", "write", "memory":
 		return []string{r.Kind}
@@ -157,20 +159,29 @@ func subjects(raw json.RawMessage) []string {
 }
 
 // lasting is subjects, but none where the question says that only the call itself
-// can be approved: a command line with redirections, a file outside.
+// can be approved: a command line with redirections, a file outside. Nor are there
+// any where a name that came with the call would read as "all of its kind": a
+// model may run a program named "*".
 func lasting(raw json.RawMessage) []string {
 	var r request
 	if json.Unmarshal(raw, &r) != nil || r.Lasting != nil && !*r.Lasting {
 		return nil
 	}
-	return subjects(raw)
+	keys := subjects(raw)
+	if slices.ContainsFunc(keys, wild) {
+		return nil
+	}
+	return keys
 }
+
+// wild reports whether a key stands for more than one thing.
+func wild(key string) bool { return strings.HasSuffix(key, ":*") || strings.HasSuffix(key, "/*") }
 
 // Grants returns the keys that a lasting approval covers: what it names, else
 // what was asked about.
 func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []string {
 	if domain != "" {
-		return []string{"domain:" + domain}
+		return []string{"domain:" + hostname(domain)}
 	}
 	if len(approval) == 0 || string(approval) == "null" {
 		return lasting(asked)
@@ -198,7 +209,9 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 		for _, c := range a.Commands {
 			keys = append(keys, "command:"+c)
 		}
-		return keys
+		// Hosts give back the identifiers that they were asked about: they are names,
+		// whatever they look like.
+		return slices.DeleteFunc(keys, wild)
 	case a.Kind == "read" || a.Kind == "write" || a.Kind == "memory":
 		return []string{a.Kind}
 	}
@@ -209,7 +222,7 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 // read it; nil where none can.
 func Approval(asked json.RawMessage) json.RawMessage {
 	var r request
-	if json.Unmarshal(asked, &r) != nil || r.Lasting != nil && !*r.Lasting {
+	if json.Unmarshal(asked, &r) != nil || len(lasting(asked)) == 0 {
 		return nil
 	}
 	var a any

@@ -88,6 +88,17 @@ func TestAsks(t *testing.T) {
 		{"domain:example.org", `{"kind":"url","url":"https://evil.example/example.org"}`, true, ""},
 		{"mcp:s/*", `{"kind":"mcp","serverName":"s","toolName":"x"}`, false, ""},
 		{"mcp:s/y", `{"kind":"mcp","serverName":"s","toolName":"x"}`, true, ""},
+		{"domain:example.org", `{"kind":"url","url":"https://EXAMPLE.org./a"}`, false, ""},
+		{"domain:example.org", `{"kind":"url","url":"https://example.org@evil.example/"}`, true, ""},
+		{"domain:example.org", `{"kind":"url","url":"https://www.example.org/"}`, true, ""},
+		{"domain:*.example.org", `{"kind":"url","url":"https://www.example.org/"}`, false, ""},
+		{"domain:*.example.org", `{"kind":"url","url":"https://notexample.org/"}`, true, ""},
+		// Names that read as "all of it" cover nothing beyond, and nothing is covered
+		// by what looks like another kind's.
+		{"command:ls", `{"kind":"shell","commands":[{"identifier":"*"}]}`, true, ""},
+		{"command:*", `{"kind":"shell","commands":[{"identifier":"ls"}]}`, false, ""},
+		{"command:./*", `{"kind":"shell","commands":[{"identifier":"./evil"}]}`, true, ""},
+		{"mcp:s/*", `{"kind":"custom-tool","toolName":"s/x"}`, true, ""},
 		{"tool:t", `{"kind":"new","toolName":"t"}`, true, ""},
 		{"tool:t", `nonsense`, true, ""},
 		// What only the call itself can be approved for.
@@ -114,6 +125,10 @@ func TestGrants(t *testing.T) {
 		{`{"kind":"custom-tool"}`, "", asked, "tool:asked"},
 		{`{"kind":"custom-tool","toolName":"named"}`, "", asked, "tool:named"},
 		{`{"kind":"commands","commandIdentifiers":["a","b"]}`, "", asked, "command:a command:b"},
+		{`{"kind":"commands","commandIdentifiers":["*","./*","ls"]}`, "", asked, "command:ls"},
+		{"", "", `{"kind":"shell","commands":[{"identifier":"*"}],"canOfferSessionApproval":true}`, ""},
+		{"", "", `{"kind":"mcp","serverName":"s","toolName":"*"}`, ""},
+		{"", "Example.ORG.", asked, "domain:example.org"},
 		{`{"kind":"mcp","serverName":"s","toolName":null}`, "", asked, "mcp:s/*"},
 		{`{"kind":"mcp","serverName":"s","toolName":"t"}`, "", asked, "mcp:s/t"},
 		{`{"kind":"write"}`, "", asked, "write"},
@@ -144,4 +159,116 @@ func TestApprovalGrantsWhatWasAsked(t *testing.T) {
 	if Approval(json.RawMessage(`{"kind":"url","url":"https://example.org"}`)) != nil {
 		t.Error("a URL is approved by its domain")
 	}
+}
+
+// TestDenies: a rule that forbids holds however the thing is written.
+func TestDenies(t *testing.T) {
+	for _, tc := range []struct {
+		denied, request string
+		want            bool
+	}{
+		{"command:rm", `{"kind":"shell","commands":[{"identifier":"ls"},{"identifier":"/bin/rm"}]}`, true},
+		{"command:git", `{"kind":"shell","commands":[{"identifier":"git push"}]}`, true},
+		{"command:git push", `{"kind":"shell","commands":[{"identifier":"/usr/bin/git push"}]}`, true},
+		{"command:git push", `{"kind":"shell","commands":[{"identifier":"git status"}]}`, false},
+		{"command:*", `{"kind":"shell","commands":[{"identifier":"ls"}]}`, true},
+		{"command:rm", `{"kind":"shell","commands":[{"identifier":"rmdir"}]}`, false},
+		// Also what only the call itself could be approved for.
+		{"command:rm", `{"kind":"shell","commands":[{"identifier":"rm"}],"canOfferSessionApproval":false}`, true},
+		{"domain:evil.example", `{"kind":"url","url":"https://EVIL.example./x"}`, true},
+		{"domain:evil.example", `{"kind":"url","url":"https://www.evil.example/x"}`, true},
+		{"domain:*.evil.example", `{"kind":"url","url":"https://www.evil.example/x"}`, true},
+		{"domain:evil.example", `{"kind":"url","url":"https://evil.example@good.example/x"}`, false},
+		{"domain:evil.example", `{"kind":"url","url":"https://evil.example:8443/x"}`, true},
+		{"domain:evil.example", `{"kind":"url","url":"https://notevil.example/"}`, false},
+		{"mcp:s/*", `{"kind":"mcp","serverName":"s","toolName":"x"}`, true},
+		{"write", `{"kind":"write","fileName":"x","canOfferSessionApproval":false}`, true},
+		{"", `{"kind":"write"}`, false},
+	} {
+		var r Rules
+		if tc.denied != "" {
+			r.Denied = []string{tc.denied}
+		}
+		if got := r.Denies(json.RawMessage(tc.request)); got != tc.want {
+			t.Errorf("%s with %q denied: %v", tc.request, tc.denied, got)
+		}
+	}
+}
+
+// TestMatchesURL: a rule about URLs covers what a server would take for it, and
+// nothing that only looks so.
+func TestMatchesURL(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, url string
+		want         bool
+	}{
+		{"example.org", "https://example.org/a", true},
+		{"example.org", "http://EXAMPLE.org:8080", true},
+		{"Example.org.", "https://example.org", true},
+		{"example.org:8080", "https://example.org:8080/a", true},
+		{"example.org:8080", "https://example.org/a", false},
+		{"https://example.org", "http://example.org/", false},
+		{"*.example.org", "https://a.b.example.org", true},
+		{"*.example.org", "https://evilexample.org", false},
+		{"example.org", "https://example.org.evil.example", false},
+		{"example.org", "https://example.org@evil.example/", false},
+		{"example.org", "https://evil.example#example.org", false},
+		{"example.org", "https://evil.example\\@example.org", false},
+		{"example.org/docs", "https://example.org/docs/x", true},
+		{"example.org/docs/", "https://example.org/docs", true},
+		{"example.org/docs", "https://example.org/docsx", false},
+		{"example.org/docs", "https://example.org/docs/../admin", false},
+		{"example.org/docs", "https://example.org/docs/%2e%2e/admin", false},
+		{"example.org/docs", "https://example.org/docs/%252e%252e/admin", false},
+		{"example.org/docs", "https://example.org/docs/..%5cadmin", false},
+		{"[::1]:80", "http://[::1]:80/", true},
+		{"", "https://example.org", false},
+		{"example.org", "example.org", false},
+	} {
+		if got := matchesURL(tc.pattern, tc.url); got != tc.want {
+			t.Errorf("%q of %q: %v", tc.url, tc.pattern, got)
+		}
+		asks := Rules{URLs: []string{tc.pattern}}.Asks(json.RawMessage(`{"kind":"url","url":"`+strings.ReplaceAll(tc.url, `\`, `\\`)+`"}`), nil)
+		if asks == tc.want {
+			t.Errorf("%q with the rule %q asks: %v", tc.url, tc.pattern, asks)
+		}
+	}
+}
+
+// FuzzRules: what came with a call never makes a grant that covers more than the
+// call, and what a rule forbids is forbidden.
+func FuzzRules(f *testing.F) {
+	f.Add("ls", "rm", "https://example.org/a")
+	f.Add("*", "./*", "https://example.org@evil.example")
+	f.Add("git push", "git", "http://[::1]:80/..")
+	f.Add(":*", "/*", "http://*.a")
+	f.Fuzz(func(t *testing.T, name, other, link string) {
+		quote := func(s string) string {
+			b, _ := json.Marshal(s)
+			return string(b)
+		}
+		for _, kind := range []string{`{"kind":"shell","commands":[{"identifier":%}]}`, `{"kind":"custom-tool","toolName":%}`, `{"kind":"mcp","serverName":"s","toolName":%}`, `{"kind":"url","url":%}`} {
+			of := func(s string) json.RawMessage { return json.RawMessage(strings.Replace(kind, "%", quote(s), 1)) }
+			a, b := name, other
+			if strings.Contains(kind, "url") {
+				a = link
+			}
+			granted := Grants(nil, "", of(a))
+			if Approval(of(a)) == nil && len(granted) > 0 && !strings.Contains(kind, "url") {
+				t.Errorf("%s is granted %v though no approval can be told of", of(a), granted)
+			}
+			covered := !Rules{Granted: granted}.Asks(of(b), nil)
+			if covered && !cmp.Equal(subjects(of(a)), subjects(of(b))) {
+				t.Errorf("an approval of %s covers %s", of(a), of(b))
+			}
+			if keys := subjects(of(a)); len(keys) > 0 && !(Rules{Denied: keys}).Denies(of(a)) {
+				t.Errorf("%v is forbidden, and %s is not", keys, of(a))
+			}
+		}
+		argument := other
+		_ = Key(name, &argument)
+		if matchesURL(name, link) && link == "" {
+			t.Error("nothing matches")
+		}
+	})
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
@@ -55,17 +56,56 @@ func (r Rules) Asks(request, prompt json.RawMessage) bool {
 	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) && !covers(r.Located, k) })
 }
 
-// Denies reports whether a rule forbids a call, or a part of it.
+// Denies reports whether a rule forbids a call, or a part of it. A forbidden
+// command is forbidden under every path and with every sub-command, a forbidden
+// domain with all below it. What a program that was approved does is not watched:
+// "env rm" is a call of env.
 func (r Rules) Denies(request json.RawMessage) bool {
-	return len(r.Denied) > 0 && slices.ContainsFunc(subjects(request), func(k string) bool { return covers(r.Denied, k) })
+	if len(r.Denied) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(subjects(request), func(k string) bool {
+		if covers(r.Denied, k) {
+			return true
+		}
+		if id, ok := strings.CutPrefix(k, "command:"); ok {
+			name, rest, sub := strings.Cut(id, " ")
+			name = path.Base(name)
+			return covers(r.Denied, "command:"+name) || sub && covers(r.Denied, "command:"+name+" "+rest)
+		}
+		for host, ok := strings.CutPrefix(k, "domain:"); ok; {
+			if _, host, ok = strings.Cut(host, "."); ok && covers(r.Denied, "domain:"+host) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // covers reports whether keys name a key, or all of its kind.
 func covers(keys []string, key string) bool {
-	kind, _, _ := strings.Cut(key, ":")
-	server, _, _ := strings.Cut(key, "/")
-	return slices.Contains(keys, key) || slices.Contains(keys, kind+":*") || slices.Contains(keys, server+"/*")
+	kind, of, _ := strings.Cut(key, ":")
+	if slices.Contains(keys, key) || slices.Contains(keys, kind+":*") {
+		return true
+	}
+	switch kind {
+	case "mcp":
+		server, _, _ := strings.Cut(key, "/")
+		return slices.Contains(keys, server+"/*")
+	case "domain": // "*.example.org" is that domain and all below it
+		for ok := true; ok; _, of, ok = strings.Cut(of, ".") {
+			if slices.Contains(keys, "domain:*."+of) {
+				return true
+			}
+		}
+	}
+	return false
 }
+
+// hostname is a host's name in the one form that names are compared in. Names in
+// other letters than ASCII's are not brought into it: what fetches refuses them,
+// since one name can be written in many ways ("ｅxample.org").
+func hostname(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
 // matchesURL reports whether a URL is of the host that a pattern names, at or
 // below its path. A pattern is a host, "*." and a domain, or either with a scheme
@@ -81,11 +121,12 @@ func matchesURL(pattern, raw string) bool {
 	} else if !ok {
 		rest = pattern
 	}
-	host, path, below := strings.Cut(rest, "/")
-	host = strings.ToLower(host)
-	got := strings.ToLower(u.Hostname())
+	host, below, deep := strings.Cut(rest, "/")
+	got := hostname(u.Hostname())
 	if strings.Contains(host, ":") {
-		got = strings.ToLower(u.Host)
+		host, got = strings.ToLower(host), strings.ToLower(u.Host)
+	} else {
+		host = hostname(host)
 	}
 	if domain, any := strings.CutPrefix(host, "*."); any {
 		if got != domain && !strings.HasSuffix(got, "."+domain) {
@@ -94,12 +135,17 @@ func matchesURL(pattern, raw string) bool {
 	} else if got != host {
 		return false
 	}
-	path = strings.TrimSuffix(path, "/")
-	if !below || path == "" {
+	below = strings.TrimSuffix(below, "/")
+	if !deep || below == "" {
 		return true
 	}
+	// A server may go up for "..", however it is written: such a path is of no
+	// pattern but that of a whole host.
+	if strings.Contains(u.Path, "..") || strings.Contains(u.Path, `\`) || strings.Contains(u.EscapedPath(), "%25") {
+		return false
+	}
 	at := strings.TrimPrefix(u.EscapedPath(), "/")
-	return at == path || strings.HasPrefix(at, path+"/")
+	return at == below || strings.HasPrefix(at, below+"/")
 }
 
 // Key is the key of a rule as hosts write it: a kind, and what of that kind; a nil
@@ -121,7 +167,10 @@ func Key(kind string, argument *string) string {
 		if u, err := url.Parse(of); err == nil && u.Hostname() != "" {
 			of = u.Hostname()
 		}
-		return "domain:" + of
+		if domain, below := strings.CutPrefix(of, "*."); below {
+			return "domain:*." + hostname(domain)
+		}
+		return "domain:" + hostname(of)
 	case "mcp":
 		if of == "*" {
 			return "mcp:*"

@@ -13,6 +13,8 @@ type item struct {
 	sub *Subscription
 	// done is told the outcome, from the actor: it must not block. It may be nil.
 	done func(result any, err error)
+	// wrote, where set, is all there is: the outcome of writing the staged step.
+	wrote *wrote
 }
 
 // mailbox is an unbounded queue with one reader. Posting never blocks.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"slices"
@@ -21,7 +22,7 @@ import (
 	"github.com/transom-run/transom/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(twice{m}) }
 
 // watchdog bounds every wait of these tests.
 const watchdog = 30 * time.Second
@@ -94,6 +95,50 @@ func (l *faultLog) set(fail func(b eventlog.Batch) error) {
 	l.mu.Lock()
 	l.fail = fail
 	l.mu.Unlock()
+}
+
+// slowly has all sessions of rigs write by a goroutine of its own, as to a host.
+var slowly bool
+
+// twice runs all tests twice: with a log that is written at once, and with one that
+// waits for somebody else.
+type twice struct{ m *testing.M }
+
+func (t twice) Run() int {
+	code := t.m.Run()
+	if f := flag.Lookup("test.fuzz"); code == 0 && (f == nil || f.Value.String() == "") {
+		slowly = true
+		code = t.m.Run()
+	}
+	return code
+}
+
+// waitingLog is a log whose appends may not be waited for.
+type waitingLog struct{ eventlog.Log }
+
+func (waitingLog) Waits() {}
+
+// Verify passes the question on, where the log can be asked.
+func (l waitingLog) Verify() error {
+	if v, ok := l.Log.(eventlog.Verifier); ok {
+		return v.Verify()
+	}
+	return nil
+}
+
+// SaveCheckpoint and LoadCheckpoint pass on as well.
+func (l waitingLog) SaveCheckpoint(pos eventlog.Position, data []byte) error {
+	if c, ok := l.Log.(eventlog.Checkpointer); ok {
+		return c.SaveCheckpoint(pos, data)
+	}
+	return nil
+}
+
+func (l waitingLog) LoadCheckpoint() (eventlog.Position, []byte, bool) {
+	if c, ok := l.Log.(eventlog.Checkpointer); ok {
+		return c.LoadCheckpoint()
+	}
+	return 0, nil, false
 }
 
 var errFull = errors.New("disk full")
@@ -172,6 +217,9 @@ func (r *rig) start(log eventlog.Log, state turn.State, cfg rigConfig) *Session 
 	hold, err := r.store.Hold("s")
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	if slowly {
+		log = waitingLog{log}
 	}
 	c := Config{ID: "s", Log: log, Hold: hold, State: state, Retry: cfg.retry, MaxLag: cfg.maxLag, Model: cfg.resolver}
 	if c.Model == nil {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -35,6 +34,10 @@ type Config struct {
 	Retry model.RetryPolicy
 	// Dir is the directory for files beside the log; "" is none.
 	Dir string
+	// Keep keeps a file beside the log, by its path below the session's directory,
+	// where Dir is not where they are. It may wait for somebody else where the log
+	// does; nil: Dir says where they go.
+	Keep func(name, text string) error
 	// MaxLag is how many bytes of events a subscriber may be behind before it
 	// reads the log instead; 0 is 4 MiB.
 	MaxLag int64
@@ -103,6 +106,9 @@ type Session struct {
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
 	out            []publication      // readied, not yet in the feed
+	waits          bool               // writing waits for somebody else
+	staged         *staged            // the step that is being written; nil: none is
+	held           []item             // what came meanwhile, in order
 	stopCompaction context.CancelFunc // nil: none was made
 	cancel         context.CancelFunc
 	effects        context.Context
@@ -121,6 +127,7 @@ func Start(cfg Config) *Session {
 	}
 	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
 	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
+	_, s.waits = cfg.Log.(eventlog.Waiting)
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.publishView()
 	go s.run()
@@ -192,16 +199,16 @@ func (s *Session) run() {
 				break
 			}
 			for _, it := range items {
-				s.handle(it)
+				s.take(it)
 			}
 			s.flush()
 			buf = items
 		}
-		if s.due && !s.state.Busy() { // nobody waits for it
+		if s.due && (!s.state.Busy() || s.state.Phase() == turn.Thinking) { // nobody waits for it
 			s.due = false
 			s.checkpoint()
 		}
-		if (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
+		if s.staged == nil && (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
 			return
 		}
 	}
@@ -245,12 +252,21 @@ func (s *Session) handle(it item) {
 	next, ready, err := turn.Step(s.state, in)
 	if err == nil {
 		s.wrote = s.cfg.Log.End()
+		if s.stage(it, in, &next, &ready) {
+			return
+		}
 		err = s.persist(&next, &ready)
 	}
 	if err != nil {
 		s.failed(it, err)
 		return
 	}
+	s.commit(it, in, next, ready)
+}
+
+// commit makes a step that is written the session's state, and says and does what
+// follows from it.
+func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Ready) {
 	before := s.state.Clears
 	s.state = next
 	if _, piece := in.Body.(turn.ModelChunk); piece {
@@ -290,16 +306,16 @@ func (s *Session) handle(it item) {
 func (s *Session) complete(body turn.Body) turn.Body {
 	switch b := body.(type) {
 	case turn.Close:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Detach:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Suspend:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		return b
 	case turn.Resume:
-		b.EventsBytes = int64(s.cfg.Log.End())
+		b.EventsBytes = s.size()
 		b.WasActive = len(s.state.Live.Clients) > 0 && s.state.Phase() != turn.Idle
 		return b
 	}
@@ -352,95 +368,6 @@ func outcome(body turn.Body) bool {
 func (s *Session) publishView() {
 	v := s.state
 	s.view.Store(&v)
-}
-
-// persist writes what a step asks for. Nothing of it is published yet.
-func (s *Session) persist(next *turn.State, ready *turn.Ready) error {
-	lines, provisional := s.lines(ready.Events)
-	if len(lines) == 0 {
-		return nil
-	}
-	if err := s.takePen(); err != nil {
-		return s.unwritten(next, ready, err) // the session may be another's by now
-	}
-	for _, f := range ready.Files {
-		if err := s.writeFile(f); err != nil {
-			return s.unwritten(next, ready, err)
-		}
-	}
-	start, err := s.cfg.Log.Append(eventlog.Batch{Lines: lines, Provisional: provisional, Sync: ready.Sync})
-	if err != nil {
-		return s.unwritten(next, ready, fmt.Errorf("session %s: %w", s.cfg.ID, err))
-	}
-	s.wrote = start
-	s.real = s.real || !provisional
-	if !next.Busy() {
-		s.dropPen() // before session.idle is published: whoever hears it may write
-	}
-	return nil
-}
-
-// unwritten gives a step up that could not be written, but for one that ends the
-// session: that ends here all the same, without a word, and as the log has it.
-func (s *Session) unwritten(next *turn.State, ready *turn.Ready, err error) error {
-	if !s.state.Busy() {
-		s.dropPen()
-	}
-	if !next.Live.Closed {
-		return err
-	}
-	s.cfg.Logger.Warn("session ends without a record of it", "session", s.cfg.ID, "error", err)
-	next.Durable, ready.Events = s.state.Durable, nil
-	return nil
-}
-
-// lines returns the records to write, and whether they alone are not worth a
-// log: a session that was opened, warned and closed leaves nothing behind.
-func (s *Session) lines(events []*event.Event) (lines [][]byte, provisional bool) {
-	provisional = !s.real
-	for _, e := range events {
-		if !e.Persisted() {
-			continue
-		}
-		lines = append(lines, e.Line)
-		switch e.Type {
-		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown:
-		default:
-			provisional = false
-		}
-	}
-	return lines, provisional
-}
-
-// takePen makes sure that this process may write, and that nobody else has
-// written since it last did.
-func (s *Session) takePen() error {
-	if s.pen || s.cfg.Hold == nil {
-		return nil
-	}
-	if err := s.cfg.Hold.TakePen(); err != nil {
-		return &ConflictError{err}
-	}
-	if v, ok := s.cfg.Log.(eventlog.Verifier); ok {
-		if err := v.Verify(); err != nil {
-			if err := s.cfg.Hold.DropPen(); err != nil {
-				s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
-			}
-			return &ConflictError{fmt.Errorf("session %s: %w", s.cfg.ID, err)}
-		}
-	}
-	s.pen = true
-	return nil
-}
-
-func (s *Session) dropPen() {
-	if !s.pen {
-		return
-	}
-	s.pen = false
-	if err := s.cfg.Hold.DropPen(); err != nil {
-		s.cfg.Logger.Warn("drop pen", "session", s.cfg.ID, "error", err)
-	}
 }
 
 // publish readies the public events of a step for the feed.

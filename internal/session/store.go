@@ -5,9 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
@@ -68,6 +65,12 @@ func Load(log eventlog.Log) (turn.State, []eventlog.Damage, error) {
 	return s, damages, nil
 }
 
+// Usable reports whether a checkpoint is one that this version reads.
+func Usable(data []byte) bool {
+	_, err := turn.Restore(data)
+	return err == nil
+}
+
 // checkpointEvery is after how many bytes of log a checkpoint is due, where half
 // the last one's size is not more: a resume folds no more than that, and
 // checkpoints write no more than about twice what the log does.
@@ -88,21 +91,6 @@ func (s *Session) checkpoint() {
 	if err := c.SaveCheckpoint(s.kept, data); err != nil {
 		s.cfg.Logger.Debug("save checkpoint", "session", s.cfg.ID, "error", err)
 	}
-}
-
-// writeFile keeps what is too large for the window in the session's directory.
-func (s *Session) writeFile(f turn.File) error {
-	if s.cfg.Dir == "" {
-		return nil
-	}
-	path := filepath.Join(s.cfg.Dir, f.Name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("keep a large tool result: %w", err)
-	}
-	if err := os.WriteFile(path, []byte(f.Text), 0o600); err != nil {
-		return fmt.Errorf("keep a large tool result: %w", err)
-	}
-	return nil
 }
 
 // History reads the public events of a log, in order. What cannot be read is

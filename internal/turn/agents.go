@@ -102,7 +102,7 @@ func (s *State) child(i int) State {
 // does not talk to the user.
 var rootOnly = Filter{Set: true, Patterns: []string{
 	"builtin:" + TaskTool, "builtin:" + ReadAgentTool, "builtin:" + ListAgentsTool, "builtin:" + WriteAgentTool,
-	"builtin:ask_user", "builtin:exit_plan_mode", "builtin:" + CompleteTool,
+	"builtin:skill", "builtin:ask_user", "builtin:exit_plan_mode", "builtin:" + CompleteTool,
 }}
 
 // works reports whether something of the state goes on without a client.

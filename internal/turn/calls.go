@@ -333,7 +333,20 @@ func (m *machine) complete(id string, o tool.Outcome) {
 	for _, b := range o.Binary {
 		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})
 	}
+	orphan := c.Orphan
 	m.emit(p)
+	if o.Success && o.Skill != nil && !orphan {
+		m.invoked(*o.Skill)
+	}
+}
+
+// invoked brings the text of a skill that a call loaded into the window. One whose
+// call was open at a clear stays outside, as its result does.
+func (m *machine) invoked(s tool.Skill) {
+	m.emit(event.SkillInvoked{
+		Name: valid(s.Name), Path: valid(s.Path), Content: valid(s.Text), Description: valid(s.Description), AllowedTools: s.AllowedTools,
+		Source: s.Source, PluginName: s.Plugin, PluginVersion: s.PluginVersion, Trigger: event.SkillByAgent, Model: m.s.Model,
+	})
 }
 
 // unrun notes that a call no longer runs in this process.

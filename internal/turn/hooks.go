@@ -250,6 +250,7 @@ func (m *machine) postToolDone(w wait, out hookOutput, err error) {
 		o = m.settled(w.call, tool.Result{Text: "The tool ran, but its result is withheld: the postToolUse hook failed: " + err.Error(), Type: tool.Failure})
 	case given(out.ModifiedResult):
 		res, thrown := tool.ParseAnswer(out.ModifiedResult, nil)
+		res.Skill = w.outcome.Skill
 		o = tool.Settle(m.call(c), res, thrown, nil)
 	}
 	if out.SuppressOutput {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/transom-run/transom/event"
 )
@@ -21,12 +22,18 @@ type machine struct {
 	over  []string // sub-agents whose loops are over
 }
 
+// machines are machines that no step uses. A state is large, and there is a step
+// for each piece of a streamed answer.
+var machines = sync.Pool{New: func() any { return new(machine) }}
+
 // Step makes one step. The result is the state after the input and what has to
 // be done about it. On an error nothing has happened: the state given goes on.
 // A *Refusal says why the state does not take the input.
 func Step(s State, in Input) (State, Ready, error) {
 	if agent := s.recipient(in.Body); agent != "" {
-		m := &machine{s: s, in: in}
+		m := machines.Get().(*machine)
+		m.s, m.in = s, in
+		defer m.release()
 		return m.made(s, m.stepAgent(agent, in.Body))
 	}
 	phase := s.Phase()
@@ -37,8 +44,16 @@ func Step(s State, in Input) (State, Ready, error) {
 	if rule.ignore {
 		return s, Ready{Result: rule.result}, nil
 	}
-	m := &machine{s: s, in: in}
+	m := machines.Get().(*machine)
+	m.s, m.in = s, in
+	defer m.release()
 	return m.made(s, m.step(in.Body))
+}
+
+// release gives a machine back.
+func (m *machine) release() {
+	*m = machine{}
+	machines.Put(m)
 }
 
 // made is what a step has come to; s is the state before it.

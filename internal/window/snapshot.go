@@ -16,6 +16,7 @@ type snapshot struct {
 	Tokens  int              `json:",omitempty"`
 	Batch   *model.Message   `json:",omitempty"`
 	Results []*model.Message `json:",omitempty"`
+	Later   []model.Message  `json:",omitempty"`
 	Seed    *Seed            `json:",omitempty"`
 	Mark    int              `json:",omitempty"`
 	Marked  int              `json:",omitempty"`
@@ -23,7 +24,7 @@ type snapshot struct {
 
 // MarshalJSON encodes the window for a checkpoint, without its settled messages.
 func (w Window) MarshalJSON() ([]byte, error) {
-	return json.Marshal(snapshot{w.tokens, w.batch, w.results, w.seed, w.mark, w.marked})
+	return json.Marshal(snapshot{w.tokens, w.batch, w.results, w.later, w.seed, w.mark, w.marked})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
@@ -32,7 +33,7 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	*w = Window{tokens: s.Tokens, batch: s.Batch, results: s.Results, seed: s.Seed, mark: s.Mark, marked: s.Marked}
+	*w = Window{tokens: s.Tokens, batch: s.Batch, results: s.Results, later: s.Later, seed: s.Seed, mark: s.Mark, marked: s.Marked}
 	return nil
 }
 

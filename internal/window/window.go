@@ -40,6 +40,7 @@ type Window struct {
 
 	batch   *model.Message   // an assistant message whose calls are not all answered
 	results []*model.Message // of batch.Calls, by index; nil: open
+	later   []model.Message  // what follows the results of the batch
 
 	seed *Seed // of a clear whose seeded turn has not started
 
@@ -75,6 +76,8 @@ func (w Window) Apply(e *event.Event) (Window, error) {
 		err = next.completed(e)
 	case event.TypeContextCleared:
 		err = next.clear(e)
+	case event.TypeSkillInvoked:
+		err = next.skill(e)
 	case event.TypeCompactionStart:
 		next.compacting()
 	case event.TypeCompactionComplete:
@@ -245,7 +248,7 @@ func (w *Window) settle() {
 		return
 	}
 	ms := w.answered()
-	w.batch, w.results = nil, nil
+	w.batch, w.results, w.later = nil, nil, nil
 	for _, m := range ms {
 		w.add(m)
 	}
@@ -264,7 +267,7 @@ func (w *Window) answered() []model.Message {
 		}
 		ms = append(ms, *r)
 	}
-	return ms
+	return append(ms, w.later...)
 }
 
 func (w *Window) add(m model.Message) {
@@ -306,6 +309,7 @@ func (w Window) Len() int {
 				n++
 			}
 		}
+		n += len(w.later)
 	}
 	return n
 }
@@ -322,6 +326,9 @@ func (w Window) Tokens() int {
 			if r != nil {
 				n += model.EstimateMessage(r)
 			}
+		}
+		for i := range w.later {
+			n += model.EstimateMessage(&w.later[i])
 		}
 	}
 	return n

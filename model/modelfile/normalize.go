@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/transom-run/transom/model"
 )
@@ -68,14 +69,14 @@ func withImages(text string, images []model.Image) string {
 }
 
 var (
-	elements      = regexp.MustCompile(`<current_datetime>.*?</current_datetime>|(?s)<reminder>.*?</reminder>|<system_reminder>.*?</system_reminder>|<agent_instructions>.*?</agent_instructions>`)
-	planMark      = regexp.MustCompile(`^\s*\[\[PLAN\]\]\s*`)
-	compaction    = regexp.MustCompile(`(?s)Please create a detailed summary of the conversation so far\. The history is being compacted.*`)
-	agentNotice   = regexp.MustCompile(`Agent "([^"]+)" \(([^)]+)\) (?:has completed successfully|has finished processing and is now idle)\. Use read_agent with agent_id "[^"]+" to (?:retrieve (?:unread results|the full results)|read the results, or write_agent to send follow-up messages)\.`)
-	skillMatter   = regexp.MustCompile(`(?s)(<skill-context[^>]*>\s*)---\r?\n.*?\r?\n---\r?\n\s*`)
-	unknownTool   = regexp.MustCompile(`(Tool '[^']*' does not exist\.).*`)
-	shellExit     = regexp.MustCompile(`<shellId: [^ >]+ completed with exit code (-?\d+)>`)
-	largeOutput   = regexp.MustCompile(`(?:[^\s"]*/session-state/temp/)?\d+-copilot-tool-output-[a-z0-9.]+`)
+	elements      = pattern(`<current_datetime>.*?</current_datetime>|(?s)<reminder>.*?</reminder>|<system_reminder>.*?</system_reminder>|<agent_instructions>.*?</agent_instructions>`)
+	planMark      = pattern(`^\s*\[\[PLAN\]\]\s*`)
+	compaction    = pattern(`(?s)Please create a detailed summary of the conversation so far\. The history is being compacted.*`)
+	agentNotice   = pattern(`Agent "([^"]+)" \(([^)]+)\) (?:has completed successfully|has finished processing and is now idle)\. Use read_agent with agent_id "[^"]+" to (?:retrieve (?:unread results|the full results)|read the results, or write_agent to send follow-up messages)\.`)
+	skillMatter   = pattern(`(?s)(<skill-context[^>]*>\s*)---\r?\n.*?\r?\n---\r?\n\s*`)
+	unknownTool   = pattern(`(Tool '[^']*' does not exist\.).*`)
+	shellExit     = pattern(`<shellId: [^ >]+ completed with exit code (-?\d+)>`)
+	largeOutput   = pattern(`(?:[^\s"]*/session-state/temp/)?\d+-copilot-tool-output-[a-z0-9.]+`)
 	shellNames    = map[string]string{"bash": "${shell}", "read_bash": "${read_shell}", "write_bash": "${write_shell}", "stop_bash": "${stop_shell}", "list_bash": "${list_shell}"}
 	shellNamesOut = func() map[string]string {
 		out := make(map[string]string, len(shellNames))
@@ -86,20 +87,25 @@ var (
 	}()
 )
 
+// pattern compiles an expression when it is first used: most processes never do.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // Text takes the changing parts out of a user message's text.
 func (z Normalizer) Text(s string) string {
 	if strings.IndexByte(s, '<') >= 0 {
-		s = elements.ReplaceAllString(s, "")
-		s = skillMatter.ReplaceAllString(s, "$1")
+		s = elements().ReplaceAllString(s, "")
+		s = skillMatter().ReplaceAllString(s, "$1")
 	}
 	if strings.Contains(s, "[[PLAN]]") {
-		s = planMark.ReplaceAllString(s, "")
+		s = planMark().ReplaceAllString(s, "")
 	}
 	if strings.Contains(s, "Please create a detailed summary") {
-		s = compaction.ReplaceAllLiteralString(s, "${compaction_prompt}")
+		s = compaction().ReplaceAllLiteralString(s, "${compaction_prompt}")
 	}
 	if strings.Contains(s, "read_agent") {
-		s = agentNotice.ReplaceAllString(s, `Agent "$1" ($2) has completed successfully. Use read_agent with agent_id "$1" to retrieve the full results.`)
+		s = agentNotice().ReplaceAllString(s, `Agent "$1" ($2) has completed successfully. Use read_agent with agent_id "$1" to retrieve the full results.`)
 	}
 	return z.paths(strings.TrimSpace(s))
 }
@@ -196,13 +202,13 @@ func (z Normalizer) toolText(s string) string {
 	}
 	s = strings.TrimSpace(s)
 	if strings.Contains(s, "does not exist.") {
-		s = unknownTool.ReplaceAllString(s, "$1")
+		s = unknownTool().ReplaceAllString(s, "$1")
 	}
 	if strings.Contains(s, "<shellId:") {
-		s = shellExit.ReplaceAllString(s, "<exited with exit code $1>")
+		s = shellExit().ReplaceAllString(s, "<exited with exit code $1>")
 	}
 	if strings.Contains(s, "-copilot-tool-output-") {
-		s = largeOutput.ReplaceAllLiteralString(s, "${tool_output}")
+		s = largeOutput().ReplaceAllLiteralString(s, "${tool_output}")
 	}
 	return z.paths(s)
 }
