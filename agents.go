@@ -194,6 +194,25 @@ func (s *agentSet) choose(name string) (*event.SubagentSelected, error) {
 	return p, nil
 }
 
+// answer puts the model of the agent that was selected into a session's beginning.
+func (s *agentSet) answer(begin *turn.Begin) {
+	if d, ok := s.current(); ok {
+		s.mu.Lock()
+		s.before = modelChoice{begin.Model, begin.Effort}
+		s.mu.Unlock()
+		begin.Model, begin.Effort = cmp.Or(d.Model, begin.Model), cmp.Or(d.ReasoningEffort, begin.Effort)
+	}
+}
+
+// resume takes what a resume brings, and reports whether the system message may be
+// another one.
+func (s *agentSet) resume(cfg ResumeConfig) (renewed bool, err error) {
+	if err := s.update(cfg.Agents, cfg.ExcludedAgents); err != nil {
+		return false, err
+	}
+	return s.reselect(cfg)
+}
+
 // begin takes what a new session begins with.
 func (s *agentSet) begin(cfg SessionConfig) (*event.SubagentSelected, error) {
 	if err := s.update(cfg.Agents, &cfg.ExcludedAgents); err != nil || cfg.Agent == "" {

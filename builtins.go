@@ -63,6 +63,9 @@ type BuiltInContext struct {
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
 	// Complete tells the hosts that the model holds its task to be done.
 	Complete func(summary string)
+	// BeforeWrite is to be told of each file that a tool is about to write to, and
+	// may refuse: nothing must be written then.
+	BeforeWrite func(ctx context.Context, change FileChange) error
 	// TodosChanged tells the hosts that the list may have changed.
 	TodosChanged func()
 	// ExitPlan asks the host's user to approve a plan, and puts the session into the
@@ -91,6 +94,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
 		Complete:     func(summary string) { s.tell(event.TaskComplete{Summary: summary, Success: true}) },
+		BeforeWrite:  s.capture,
 		TodosChanged: func() { s.tell(event.TodosChanged{}) },
 		ExitPlan:     func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
 	})

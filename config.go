@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
@@ -37,6 +38,9 @@ type Config struct {
 	Retry model.RetryPolicy
 	// BuiltIns makes Transom's own tools for a session; nil: there are none.
 	BuiltIns func(BuiltInContext) (BuiltIns, error)
+	// MCP makes what connects a session to MCP servers, such as host.New of package
+	// mcp/host; nil: sessions that have servers are refused.
+	MCP func(mcp.Context) (mcp.Host, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
 	// Logger gets what no client is told; nil is silence.
@@ -44,6 +48,8 @@ type Config struct {
 	// Dir is the working directory of sessions that name none; "" is the
 	// process's.
 	Dir string
+	// PluginDirectories are those of plugins that every session has.
+	PluginDirectories []string
 }
 
 // SessionConfig says what a session begins with. The zero SessionConfig is
@@ -58,6 +64,8 @@ type SessionConfig struct {
 	Streaming bool
 	// Tools are what this host declares.
 	Tools []tool.Tool
+	// MCP says which MCP servers the session has; nil: none.
+	MCP *MCPConfig
 	// AvailableTools limits what the model is offered, by name or pattern; nil is
 	// no limit. ExcludedTools are never offered.
 	AvailableTools []string
@@ -102,6 +110,9 @@ type SessionConfig struct {
 	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
+	// TrackFiles keeps the files that Transom's own tools create and edit write to as
+	// they were before, so that a [Rewind] can bring them back.
+	TrackFiles bool
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Providers and Models are further ones, named provider/id, beside whatever
@@ -134,8 +145,12 @@ type SessionConfig struct {
 	// Skills says which skills the model can load.
 	Skills SkillConfig
 	// ConfigDiscovery looks for skills in the working directory, in those around it
-	// up to the top of its repository, and in the homes of the runtime and its user.
+	// up to the top of its repository, in the homes of the runtime and its user, and
+	// in the plugins that are installed.
 	ConfigDiscovery bool
+	// PluginDirectories are those of the session's plugins, relative ones below the
+	// working directory. One that is none is told of in a warning.
+	PluginDirectories []string
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -159,6 +174,9 @@ type ResumeConfig struct {
 	// Tools are what this host declares; nil declares none. They are not stored: a
 	// call that is open is answered by [AnswerTool], whether declared again or not.
 	Tools []tool.Tool
+	// MCP is as in [SessionConfig], and not stored. Servers that are there already, and
+	// whose configuration is the same, keep their process.
+	MCP *MCPConfig
 	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
 	AvailableTools *[]string
 	ExcludedTools  *[]string
@@ -173,10 +191,13 @@ type ResumeConfig struct {
 	HiddenTools *[]string
 	// Agents and ExcludedAgents are as in [SessionConfig]; not stored. Agent is; where
 	// it is nil and there is no agent of the name any more, the default one is back.
-	Agents           []Agent
-	Agent            *string
-	ExcludedAgents   *[]string
-	QuietAgents      bool
+	Agents         []Agent
+	Agent          *string
+	ExcludedAgents *[]string
+	QuietAgents    bool
+	// TrackFiles is as in [SessionConfig]. A session that keeps track goes on doing
+	// so; one that has had a turn without does not begin.
+	TrackFiles       bool
 	MaxAICredits     *float64
 	ClientName       *string
 	ReasoningSummary *string
@@ -210,9 +231,11 @@ type ResumeConfig struct {
 	ContinuePendingWork bool
 	// Quiet writes no session.resume event.
 	Quiet bool
-	// Skills and ConfigDiscovery are as in [SessionConfig]; not stored.
-	Skills          SkillConfig
-	ConfigDiscovery *bool
+	// Skills, ConfigDiscovery and PluginDirectories are as in [SessionConfig]; not
+	// stored.
+	Skills            SkillConfig
+	ConfigDiscovery   *bool
+	PluginDirectories []string
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }

@@ -236,9 +236,29 @@ type Instruction struct {
 // Instructions reads the custom instructions that count for the session now.
 func (h *Session) Instructions() []Instruction {
 	dir := h.sess.View().Dir
-	var out []Instruction
-	for _, s := range h.sess.system.instructions(dir) {
+	return publicInstructions(dir, h.sess.system.instructions(dir))
+}
+
+func publicInstructions(dir string, all []prompt.Source) (out []Instruction) {
+	for _, s := range all {
 		out = append(out, Instruction{s.Path, s.Label, s.Raw, s.ApplyTo, s.Description, s.Base != dir && s.Base == prompt.Repository(dir)})
+	}
+	return out
+}
+
+// DiscoverInstructions reads the custom instructions that count for a directory,
+// outside of any session.
+func (r *Runtime) DiscoverInstructions(dir string) []Instruction {
+	dir = r.absolute(dir)
+	return publicInstructions(dir, prompt.ReadInstructions(dir, prompt.Repository(dir), nil))
+}
+
+// InstructionPaths lists where custom instructions of a directory are looked for;
+// new ones belong into the first. The last is a directory of files
+// NAME.instructions.md.
+func (r *Runtime) InstructionPaths(dir string) (out []string) {
+	for _, name := range prompt.InstructionPaths() {
+		out = append(out, filepath.Join(r.absolute(dir), filepath.FromSlash(name)))
 	}
 	return out
 }

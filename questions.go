@@ -121,6 +121,8 @@ type Elicitation struct {
 	Message string
 	Schema  json.RawMessage // of the form
 	Mode    string          // "" is "form"
+	URL     string          // of mode "url"
+	Server  string          // the MCP server that asks; "" is none
 }
 
 // ElicitationAnswer is what the user did: "accept", "decline" or "cancel".
@@ -137,8 +139,13 @@ func (h *Session) Elicit(ctx context.Context, e Elicitation) (ElicitationAnswer,
 	if !h.sess.View().Elicits() {
 		return ElicitationAnswer{}, &Error{Op: op, Kind: KindWrongState, SessionID: h.id, Msg: "elicitation is not supported here: no client of session " + h.id + " can ask a user (requestElicitation)"}
 	}
+	a, err := h.sess.elicit(ctx, e)
+	return a, wrap(op, h.id, err)
+}
+
+func (s *loaded) elicit(ctx context.Context, e Elicitation) (ElicitationAnswer, error) {
 	asked := func(id string, _ json.RawMessage) event.Payload {
-		return event.ElicitationRequested{RequestID: id, Message: e.Message, Mode: e.Mode, RequestedSchema: e.Schema}
+		return event.ElicitationRequested{RequestID: id, Message: e.Message, Mode: e.Mode, RequestedSchema: e.Schema, Source: e.Server, URL: e.URL}
 	}
 	parse := func(raw json.RawMessage) ElicitationAnswer {
 		a := ElicitationAnswer{Action: "cancel"}
@@ -147,12 +154,12 @@ func (h *Session) Elicit(ctx context.Context, e Elicitation) (ElicitationAnswer,
 		}
 		return a
 	}
-	raw, err := h.sess.question(ctx, aboutElicitation, "", asked, func(id string, raw json.RawMessage) event.Payload {
+	raw, err := s.question(ctx, aboutElicitation, "", asked, func(id string, raw json.RawMessage) event.Payload {
 		a := parse(raw)
 		return event.ElicitationCompleted{RequestID: id, Action: a.Action, Content: a.Content}
 	})
 	if err != nil {
-		return ElicitationAnswer{}, wrap(op, h.id, err)
+		return ElicitationAnswer{}, err
 	}
 	return parse(raw), nil
 }

@@ -34,6 +34,8 @@ type Runtime struct {
 	user   userSettings
 	places stateFile[located]
 
+	plugged pluginStore
+
 	accounts catalog.Accounts
 	client   *http.Client // makes the requests of all providers
 	outbound outbound
@@ -68,7 +70,10 @@ type loaded struct {
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
+	plugins    plugins
 	files      sync.Mutex // held while the session's own files are changed
+	captured   captures   // files as they were before tools wrote to them
+	servers    servers    // MCP
 }
 
 // Lifecycle is something that happened to a session, for whoever lists sessions.
@@ -114,6 +119,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.store, r.owns = store, true
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
+		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil
 }
@@ -180,7 +186,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	selected, err := r.equip(ctx, sess, cfg, &settings)
+	selected, err := r.furnish(ctx, sess, cfg, &settings)
 	if err != nil {
 		sess.Post(turn.Close{}, nil, nil)
 		<-sess.Done()
@@ -190,7 +196,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client, Select: selected,
+		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
 	sess.agents.answer(&begin)
 	begin.Settings.TokenLimit = models.window()
@@ -202,7 +208,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
-	sess.tellSkills()
+	sess.tellEquipment()
 	h.warnProvider()
 	return h, nil
 }
@@ -352,6 +358,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	}
 	s := &loaded{models: models, agents: &agentSet{id: id, selected: state.Selected}}
 	s.agents.skill = s.skillText
+	s.captured.store.Dir = r.snapshots(id)
 	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
@@ -360,8 +367,8 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
-		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Cleanup: s.release,
-		Keep: r.keeps(id),
+		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
+		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

@@ -72,7 +72,12 @@ func (s *secrets) provider(p *ProviderConfig) {
 		return
 	}
 	s.add(p.APIKey, p.BearerToken)
-	for name, value := range p.Headers {
+	s.headers(p.Headers)
+}
+
+// headers remembers the values of headers that hold secrets by their names.
+func (s *secrets) headers(headers map[string]string) {
+	for name, value := range headers {
 		name = strings.ToLower(name)
 		for _, word := range []string{"authorization", "key", "token", "secret", "password", "cookie"} {
 			if strings.Contains(name, word) {

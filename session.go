@@ -64,6 +64,9 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	compaction, err := or(cfg.Compaction).settings()
+	if err == nil && cfg.TrackFiles && r.snapshots(cfg.ID) == "" {
+		err = &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of: the store of this runtime has no directory for a session"}
+	}
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -126,7 +129,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
 		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
-		Quiet: cfg.Quiet, AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
+		Quiet: cfg.Quiet, Track: cfg.TrackFiles && s.captured.store.Dir != "", AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
 		dir, err := h.rt.dir(*cfg.Dir)
@@ -145,10 +148,15 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
+	awaited, err := h.rt.serve(s, cfg.MCP)
+	if err != nil {
+		return err
+	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
+	settings.Awaited = awaited
 	in.Settings = &settings
 	in.Select = s.agents.selection()
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
@@ -156,8 +164,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	}
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
-	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
-		s.tellSkills()
+	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	s.reposted()
+	if err == nil {
+		s.tellEquipment()
 	}
 	return err
 }
@@ -195,14 +205,8 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Compaction = compaction
 	}
 	out.TokenLimit = s.models.window()
-	if s.skills.update(cfg.Skills, cfg.ConfigDiscovery) || dir != v.Dir {
-		r.scan(s, dir)
-		r.scanAgents(s, dir)
-	}
-	if err := s.agents.update(cfg.Agents, cfg.ExcludedAgents); err != nil {
-		return out, err
-	}
-	renewed, err := s.agents.reselect(cfg)
+	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
+	renewed, err := s.agents.resume(cfg)
 	if err != nil {
 		return out, err
 	}
@@ -267,6 +271,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 		body = a
 	}
 	h.sess.Post(body, nil, func(v any, err error) {
+		if s, ok := c.(settler); ok {
+			v, err = s.settle(v, err)
+		}
 		if done != nil {
 			done(v, wrap(c.op(), h.id, err))
 		}
@@ -274,6 +281,11 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 	if set, ok := c.(Configure); ok && set.reoffers {
 		h.sess.tellSkills()
 	}
+}
+
+// settler is a command that makes its result of what the core gave.
+type settler interface {
+	settle(v any, err error) (any, error)
 }
 
 // located is the command with what it needs of the machine: directories and

@@ -3,6 +3,7 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -214,5 +215,10 @@ func (o *sharedOutput) text() string {
 // release ends what the session started beside its turns.
 func (s *loaded) release() error {
 	s.shells.end()
+	if h := s.hostOf(); h != nil {
+		if err := h.Close(); err != nil {
+			return errors.Join(err, s.cleanup())
+		}
+	}
 	return s.cleanup()
 }

@@ -36,6 +36,7 @@ func (r *Runtime) DiscoverSkills(q SkillQuery) (found []Skill, problems SkillPro
 		places = append(places, skill.Places(dir, prompt.Repository(dir))...)
 	}
 	if !q.ProjectsOnly {
+		places = append(places, r.installedSkills()...)
 		places = append(places, r.personalSkills()...)
 	}
 	c, off := skill.Scan(places), r.disabledSkills()

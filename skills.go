@@ -101,13 +101,13 @@ func (k *skills) update(c SkillConfig, discover *bool) (changed bool) {
 }
 
 // wanted reports whether the session has been given a place to find skills in.
-func (k *skills) wanted() bool {
+func (k *skills) wanted(plugins []skill.Place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.off && (len(k.dirs) > 0 || k.discover)
+	return !k.off && (len(k.dirs) > 0 || k.discover || len(plugins) > 0)
 }
 
-// discovers reports whether the host wants what lies in files to be found.
+// discovers reports whether the session looks for what nobody named.
 func (k *skills) discovers() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,7 +153,8 @@ func (k *skills) toggle(name string, on bool) {
 // scan reads the session's skills for a working directory.
 func (r *Runtime) scan(s *loaded, dir string) {
 	k := &s.skills
-	if !k.wanted() {
+	plugins := s.plugins.skills()
+	if !k.wanted(plugins) {
 		k.mu.Lock()
 		k.catalog = nil
 		k.mu.Unlock()
@@ -172,6 +173,7 @@ func (r *Runtime) scan(s *loaded, dir string) {
 	if discover {
 		places = append(places, skill.Places(dir, prompt.Repository(dir))...)
 	}
+	places = append(places, plugins...)
 	if discover {
 		places = append(places, r.personalSkills()...)
 	}

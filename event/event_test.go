@@ -29,6 +29,9 @@ var payloads = []Payload{
 	SubagentStarted{}, SubagentCompleted{}, SubagentFailed{}, SubagentSelected{}, SubagentDeselected{}, Notification{}, TasksChanged{}, TaskComplete{},
 	AgentStarted{}, AgentEnded{}, AgentMoved{}, AgentRemoved{},
 	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
+	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
+	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
+	MCPOAuthRequired{}, MCPOAuthCompleted{}, MCPAppToolCallComplete{}, SamplingRequested{}, SamplingCompleted{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

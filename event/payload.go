@@ -222,6 +222,9 @@ type ToolStart struct {
 	Arguments  json.RawMessage `json:"arguments"`
 	TurnID     string          `json:"turnId"`
 	Model      string          `json:"model,omitempty"`
+	// Of a tool of an MCP server: the server, and the tool's name there.
+	MCPServerName string `json:"mcpServerName,omitempty"`
+	MCPToolName   string `json:"mcpToolName,omitempty"`
 }
 
 // ToolComplete ends a call. Where the call did not succeed, Error.Message is
@@ -242,6 +245,8 @@ type ToolResult struct {
 	Content         string         `json:"content"`
 	DetailedContent string         `json:"detailedContent,omitempty"`
 	Binary          []BinaryResult `json:"binaryResultsForLlm,omitempty"`
+	// Structured is what the tool of an MCP server returned as JSON.
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
 }
 
 // BinaryResult is a file that a call returned.

@@ -46,7 +46,7 @@ func TestAllTypesAreTested(t *testing.T) {
 var ours = map[string]string{
 	"session.task_complete summary": "the published Go type has no members; the TypeScript type has these",
 	"session.task_complete success": "the published Go type has no members; the TypeScript type has these",
-	"session.idle backgroundTasks": "an idle event that comes while other work goes on names it",
+	"session.idle backgroundTasks":  "an idle event that comes while other work goes on names it",
 }
 
 // examples are values that the published types restrict to a list, or to a shape.

@@ -15,8 +15,6 @@ var constantMethods = map[string]handler{
 	"session.telemetry.getEngagementId":     settled(noEngagement),
 	"session.telemetry.setFeatureOverrides": settled(nothingToDo),
 	"session.lsp.initialize":                settled(nothingToDo),
-	"session.plugins.list":                  settled(noPlugins),
-	"session.plugins.reload":                settled(nothingApplied),
 
 	"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
 }
@@ -41,11 +39,3 @@ func noEngagement(*transom.Session, *target) (any, error) { return struct{}{}, n
 // nothingToDo: there is no telemetry to mark, and there are no language servers to
 // start.
 func nothingToDo(*transom.Session, *target) (any, error) { return nil, nil }
-
-// nothingApplied: there are no plugins that anything could be
-// done to.
-func nothingApplied(*transom.Session, *target) (any, error) { return struct{}{}, nil }
-
-func noPlugins(*transom.Session, *target) (any, error) {
-	return map[string]any{"plugins": []any{}}, nil
-}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/transom-run/transom"
 )
@@ -29,7 +28,6 @@ var metadataMethods = map[string]handler{
 	"session.model.setReasoningEffort":            posted(setEffort),
 	"session.tools.getCurrentMetadata":            settled(currentTools),
 	"session.tools.initializeAndValidate":         settled(validateTools),
-	"session.instructions.getSources":             read(instructionSources),
 }
 
 type snapshotResult struct {
@@ -350,33 +348,3 @@ func currentTools(s *transom.Session, _ *target) (any, error) {
 // validateTools has nothing left to do: tools are checked when they are declared,
 // and one that is not valid fails that request.
 func validateTools(*transom.Session, *target) (any, error) { return struct{}{}, nil }
-
-// instructionSource is a file of custom instructions.
-type instructionSource struct {
-	ID          string   `json:"id"`
-	Label       string   `json:"label"`
-	Content     string   `json:"content"`
-	SourcePath  string   `json:"sourcePath"`
-	Type        string   `json:"type"`     // "repo", or "vscode" for one that may be for some files only
-	Location    string   `json:"location"` // "repository" or "working-directory"
-	ApplyTo     []string `json:"applyTo,omitempty"`
-	Description string   `json:"description,omitempty"`
-}
-
-func instructionSources(_ context.Context, s *transom.Session, _ *target) (any, error) {
-	out := []instructionSource{}
-	for _, i := range s.Instructions() {
-		w := instructionSource{
-			ID: i.Path, Label: i.Name, Content: i.Text, SourcePath: i.Path, Type: "repo", Location: "working-directory",
-			ApplyTo: i.ApplyTo, Description: i.Description,
-		}
-		if strings.HasSuffix(i.Name, ".instructions.md") {
-			w.Type = "vscode"
-		}
-		if i.Repository {
-			w.Location, w.SourcePath = "repository", i.Name
-		}
-		out = append(out, w)
-	}
-	return map[string]any{"sources": out}, nil
-}

@@ -36,9 +36,7 @@ var sessionFields = []fieldRule{
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledMcpServers", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
 	{name: "enableHostGitOperations"},
@@ -46,7 +44,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "envValueMode", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
 	{name: "extensionSdkPath"},
@@ -60,15 +57,12 @@ var sessionFields = []fieldRule{
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
-	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "openCanvases"},
-	{name: "pluginDirectories"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
 	{name: "requestExtensions"},
-	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
@@ -89,12 +83,14 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "disabledSkills", any: true},
 	{name: "enableConfigDiscovery"},
 	{name: "enableSkills"},
+	{name: "pluginDirectories"},
 	{name: "skillDirectories"},
 	{name: "clientName", any: true},
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
 	{name: "enableCitations"},
+	{name: "enableFileChangeTracking"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
 	{name: "eventsLogDirectory"},
@@ -182,13 +178,14 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	cfg.MCP = p.mcp()
 	p.begin(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), value(p.ConfigDiscovery)
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	return cfg
 }
 
@@ -202,10 +199,11 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
+	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
-	cfg.Skills, cfg.ConfigDiscovery = p.skills(), p.ConfigDiscovery
+	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	return cfg
 }
 

@@ -152,9 +152,11 @@ type sessionParams struct {
 	RequestPermission  bool          `json:"requestPermission"`
 	Hooks              bool          `json:"hooks"`
 	InfiniteSessions   *wireInfinite `json:"infiniteSessions"`
+	TrackFiles         bool          `json:"enableFileChangeTracking"`
 	RequestElicitation bool          `json:"requestElicitation"`
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
+	mcpParams
 	skillParams
 
 	RequestUserInput    bool `json:"requestUserInput"`

@@ -28,6 +28,8 @@ type skillParams struct {
 	DisabledSkills   []string `json:"disabledSkills"`
 	EnableSkills     *bool    `json:"enableSkills"`
 	ConfigDiscovery  *bool    `json:"enableConfigDiscovery"`
+
+	PluginDirectories []string `json:"pluginDirectories"`
 }
 
 func (p *skillParams) skills() transom.SkillConfig {

@@ -29,7 +29,6 @@ var storeMethods = map[string]handler{
 	"sessions.save":                   ordered(saveStored),
 	"sessions.close":                  ordered(closeStored),
 	"sessions.releaseLock":            ordered(releaseStored),
-	"sessions.setAdditionalPlugins":   plain(setPlugins),
 	"sessions.reloadPluginHooks":      plain(reloadHooks),
 	"sessions.loadDeferredRepoHooks":  plain(loadHooks),
 }
@@ -321,19 +320,6 @@ func bulkDelete(ctx context.Context, c *conn, p *idsParams) (any, error) {
 		}
 	}
 	return map[string]any{"freedBytes": freed}, nil
-}
-
-type pluginsParams struct {
-	Plugins []json.RawMessage `json:"plugins"`
-}
-
-// setPlugins takes the empty list: that is what there is.
-func setPlugins(_ *conn, p *pluginsParams) (any, error) {
-	const op = "sessions.setAdditionalPlugins"
-	if len(p.Plugins) > 0 {
-		return nil, failKind(op, transom.KindUnsupported, op+": "+reasonPlugins)
-	}
-	return struct{}{}, nil
 }
 
 // reloadHooks and loadHooks: no hooks are read from files.

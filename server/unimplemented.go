@@ -10,33 +10,30 @@ import (
 
 // Why a method of the protocol is not served, in words for the host's developer.
 const (
-	reasonAccount      = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
-	reasonAutopilot    = "the autopilot's objective is not served yet"
-	reasonCanvas       = "canvases are not served"
-	reasonCommands     = "commands here leave nothing for the client to finish"
-	reasonDebug        = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
-	reasonExtensions   = "extensions are not served"
-	reasonFactory      = "factories are not served"
-	reasonHistory      = "truncation and rewind are not served yet; clearContext and compact are"
-	reasonHooks        = "hooks are the host's own here: there are none in files to be found"
-	reasonInstructions = "instruction files are read for sessions only; see session.instructions.getSources"
-	reasonInterrupt    = "use session.abort"
-	reasonManaged      = "managed settings and content exclusion are not served"
-	reasonMCP          = "MCP servers are not served yet; declare the host's own tools with session.create"
-	reasonMetadata     = "metadata of clients is not kept yet; session.name.set and session.log are"
-	reasonModel        = "use session.model.switchTo and models.list"
-	reasonModels       = "there is no built-in catalog; use models.list"
-	reasonPlugins      = "plugins, marketplaces and catalogs are not served"
-	reasonQueue        = "the queue drains by itself; session.queue.pendingItems reads it"
-	reasonSandbox      = "sandboxes are not served yet"
-	reasonSchedule     = "nothing can be scheduled here yet"
-	reasonSend         = "use session.send"
-	reasonSessions     = "use session.resume, session.getMessages and session.delete"
-	reasonSpawn        = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
-	reasonTasks        = "only sub-agents are tasks here; hosts do not register work of their own"
-	reasonTools        = "tools are declared with session.create and session.resume, and run by the model"
-	reasonUsage        = "usage is not predicted; session.usage.getMetrics counts it"
-	reasonWorkspace    = "summaries and objectives are not kept as workspace files; session.name.set names a session"
+	reasonAccount    = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
+	reasonAutopilot  = "the autopilot's objective is not served yet"
+	reasonCanvas     = "canvases are not served"
+	reasonCommands   = "commands here leave nothing for the client to finish"
+	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
+	reasonExtensions = "extensions are not served"
+	reasonFactory    = "factories are not served"
+	reasonInterrupt  = "use session.abort"
+	reasonManaged    = "managed settings and content exclusion are not served"
+	reasonMCP        = "MCP servers are not served yet; declare the host's own tools with session.create"
+	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
+	reasonModel      = "use session.model.switchTo and models.list"
+	reasonModels     = "there is no built-in catalog; use models.list"
+	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
+	reasonQueue      = "the queue drains by itself; session.queue.pendingItems reads it"
+	reasonSandbox    = "sandboxes are not served yet"
+	reasonSchedule   = "nothing can be scheduled here yet"
+	reasonSend       = "use session.send"
+	reasonSessions   = "use session.resume, session.getMessages and session.delete"
+	reasonSpawn      = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
+	reasonTasks      = "only sub-agents are tasks here; hosts do not register work of their own"
+	reasonTools      = "tools are declared with session.create and session.resume, and run by the model"
+	reasonUsage      = "usage is not predicted; session.usage.getMetrics counts it"
+	reasonWorkspace  = "summaries and objectives are not kept as workspace files; session.name.set names a session"
 )
 
 // refusal is a method of the published protocol that is not served.
@@ -49,9 +46,6 @@ var refusals = []refusal{
 	{"extensions.disable", reasonExtensions},
 	{"extensions.discover", reasonExtensions},
 	{"extensions.enable", reasonExtensions},
-	{"hooks.discover", reasonHooks},
-	{"instructions.discover", reasonInstructions},
-	{"instructions.getDiscoveryPaths", reasonInstructions},
 	{"managedSettings.clearCache", reasonManaged},
 	{"managedSettings.read", reasonManaged},
 	{"mcp.config.add", reasonMCP},
@@ -65,18 +59,6 @@ var refusals = []refusal{
 	{"mcp.planInstall", reasonMCP},
 	{"models.getBuiltInCatalog", reasonModels},
 	{"plugins.builtin.set", reasonPlugins},
-	{"plugins.disable", reasonPlugins},
-	{"plugins.enable", reasonPlugins},
-	{"plugins.install", reasonPlugins},
-	{"plugins.list", reasonPlugins},
-	{"plugins.marketplaces.add", reasonPlugins},
-	{"plugins.marketplaces.browse", reasonPlugins},
-	{"plugins.marketplaces.list", reasonPlugins},
-	{"plugins.marketplaces.refresh", reasonPlugins},
-	{"plugins.marketplaces.remove", reasonPlugins},
-	{"plugins.uninstall", reasonPlugins},
-	{"plugins.update", reasonPlugins},
-	{"plugins.updateAll", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
 	{"session.autopilotObjective.getState", reasonAutopilot},
 	{"session.canvas.action.invoke", reasonCanvas},
@@ -117,10 +99,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.logoutUser", reasonAccount},
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
-	{"session.history.listRewindPoints", reasonHistory},
-	{"session.history.previewRewind", reasonHistory},
-	{"session.history.rewind", reasonHistory},
-	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
 	{"session.mcp.apps.callTool", reasonMCP},
@@ -131,12 +109,7 @@ var refusals = []refusal{
 	{"session.mcp.apps.setHostContext", reasonMCP},
 	{"session.mcp.cancelSamplingExecution", reasonMCP},
 	{"session.mcp.configureGitHub", reasonMCP},
-	{"session.mcp.disable", reasonMCP},
-	{"session.mcp.enable", reasonMCP},
 	{"session.mcp.executeSampling", reasonMCP},
-	{"session.mcp.isServerRunning", reasonMCP},
-	{"session.mcp.list", reasonMCP},
-	{"session.mcp.listTools", reasonMCP},
 	{"session.mcp.moveLoadingToBackground", reasonMCP},
 	{"session.mcp.oauth.authenticationStateChanged", reasonMCP},
 	{"session.mcp.oauth.handlePendingRequest", reasonMCP},
@@ -144,16 +117,12 @@ var refusals = []refusal{
 	{"session.mcp.oauth.probe", reasonMCP},
 	{"session.mcp.oauth.respond", reasonMCP},
 	{"session.mcp.registerExternalClient", reasonMCP},
-	{"session.mcp.reload", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
 	{"session.mcp.removeGitHub", reasonMCP},
 	{"session.mcp.resources.list", reasonMCP},
 	{"session.mcp.resources.listTemplates", reasonMCP},
 	{"session.mcp.resources.read", reasonMCP},
-	{"session.mcp.restartServer", reasonMCP},
 	{"session.mcp.setEnvValueMode", reasonMCP},
-	{"session.mcp.startServer", reasonMCP},
-	{"session.mcp.stopServer", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
 	{"session.metadata.getClientMetadata", reasonMetadata},
 	{"session.metadata.updateClientMetadata", reasonMetadata},
@@ -195,11 +164,9 @@ var refusals = []refusal{
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
-	{"sessions.fork", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
-	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 

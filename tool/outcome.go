@@ -33,6 +33,8 @@ type Outcome struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Structured is the result as JSON; nil where there is none.
+	Structured json.RawMessage
 	// Skill is what the call loaded; nil where it did not, or did not succeed.
 	Skill *Skill
 }
@@ -62,7 +64,7 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 			EventMessage: detail(redact(err.Error())),
 		}
 	}
-	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References}
+	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References, Structured: res.Structured}
 	var leftOut string
 	o.Binary, leftOut = readable(res.Binary)
 	text := strings.ToValidUTF8(res.Text, "\ufffd")

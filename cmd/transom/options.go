@@ -29,6 +29,7 @@ type options struct {
 	yolo         bool
 	requireToken bool
 	peers        []string
+	plugins      []string
 
 	// serving is set once the server runs: what fails later is no failed start.
 	serving bool
@@ -49,6 +50,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.yolo, "yolo", false, "approve every tool call of every session without asking")
 	f.BoolVar(&o.requireToken, "require-token", false, "refuse to serve a port without COPILOT_CONNECTION_TOKEN, on loopback too")
 	f.StringArrayVar(&o.peers, "peer", nil, "another `server`, to whose sessions clients may attach: NAME=tcp://HOST:PORT, with ?token-env=VARIABLE or ?token-file=PATH where it asks for a token; may be repeated")
+	f.StringArrayVar(&o.plugins, "plugin-dir", nil, "`directory` of a plugin that every session has; may be repeated")
 	for _, name := range []string{"no-auto-update", "session-idle-timeout", "remote"} {
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // a name misspelt above

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/mcp/host"
 	"github.com/transom-run/transom/server"
 )
 
@@ -50,7 +51,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	rt, err := transom.Open(transom.Config{
 		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
-		BuiltIns: builtIns, ApproveAll: o.yolo, Logger: log,
+		BuiltIns: builtIns, MCP: host.New, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
 	})
 	if err != nil {
 		return err

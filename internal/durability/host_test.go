@@ -321,6 +321,9 @@ func (h *host) say(prompt string) error {
 	events := h.s.Subscribe()
 	defer events.Close()
 	id, taken := h.send(h.s, transom.Message{Prompt: prompt}), false
+	if id == "" {
+		return fmt.Errorf("%s was refused", prompt)
+	}
 	for e, err := range events.All(h.ctx) {
 		if err != nil {
 			return fmt.Errorf("waiting for the end of %s: %w", prompt, err)

@@ -39,6 +39,11 @@ const (
 // repository.
 var instructionFiles = []string{".github/copilot-instructions.md", "AGENTS.md", "CLAUDE.md"}
 
+// InstructionPaths are where instructions are looked for in a directory, with
+// slashes; new ones belong into the first. The last is a directory of files
+// NAME.instructions.md.
+func InstructionPaths() []string { return append(slices.Clone(instructionFiles), instructionDir) }
+
 // instructionDir holds further files, NAME.instructions.md.
 const instructionDir = ".github/instructions"
 

@@ -38,6 +38,10 @@ func (s *Session) start(e turn.Effect) {
 			cctx, s.stopCompaction = context.WithCancel(context.Background())
 		}
 		s.running.Go(func() { s.summarise(cctx, e) })
+	case *turn.FindPast:
+		s.running.Go(func() { s.box.post(item{body: s.findPast(e)}) })
+	case *turn.RestoreFiles:
+		s.running.Go(func() { s.box.post(item{body: s.restoreFiles(e)}) })
 	case *turn.CallHook:
 		s.running.Go(func() { s.callHook(ctx, e) })
 	case *turn.RunCommand:

@@ -34,7 +34,8 @@ type Agent struct {
 	Call        string // the tool call that started it; "" is a host
 	Background  bool
 	Asked       string // the model that the start named
-	Clears      uint64 // the window of the session that it reports to
+	Clears      uint64 // the window of the session that it reports to: clears
+	Boundaries  int64  // and truncations made before it
 	Status      string
 	Started     time.Time
 	Ended       time.Time // zero: it works
@@ -118,8 +119,14 @@ func (s *State) agentsWork() bool {
 func (s *State) awaited() bool {
 	return slices.ContainsFunc(s.Live.Agents, func(l *LiveAgent) bool {
 		a := s.Agent(l.ID)
-		return a.Background && a.Clears == s.Clears
+		return a.Background && s.reports(a)
 	})
+}
+
+// reports reports whether what an agent comes to is for the window as it is: no
+// clear, and no truncation, was made since it was given what it does.
+func (d *Durable) reports(a *Agent) bool {
+	return a.Clears == d.Clears && a.Boundaries == d.Boundaries
 }
 
 // within makes a part of a step for a sub-agent: while f runs, the machine's state
@@ -323,7 +330,7 @@ func (m *machine) endAgent(id, status, why string) {
 		m.settle()
 		return
 	}
-	if !m.answerReaders(a) && status != AgentCancelled && a.Clears == m.s.Clears {
+	if !m.answerReaders(a) && status != AgentCancelled && m.s.reports(a) {
 		m.report(a)
 	}
 	m.rested()

@@ -93,6 +93,7 @@ func foldAgent(d *Durable, e *event.Event) error {
 	}
 	a.Type, a.Display, a.Name, a.Description, a.Prompt = p.AgentType, p.DisplayName, p.Name, p.Description, p.Prompt
 	a.Call, a.Background, a.Asked, a.Clears = p.ToolCallID, p.Background, p.Asked, d.Clears
+	a.Boundaries = d.Boundaries
 	a.Status, a.Ended, a.Error, a.Answer = AgentRunning, time.Time{}, "", ""
 	a.Turns++
 	d.Agents = slices.Clone(d.Agents)
@@ -149,5 +150,14 @@ func (d *Durable) agent(id string, change func(*Agent)) {
 			d.Agents[i] = &a
 			return
 		}
+	}
+}
+
+// unreport takes out the reports of agents that wait: they are of a window that is
+// gone (S9).
+func (d *Durable) unreport() {
+	old := func(q event.Queued) bool { return q.Source == agentSource }
+	if slices.ContainsFunc(d.Steering, old) {
+		d.Steering = slices.DeleteFunc(slices.Clone(d.Steering), old)
 	}
 }

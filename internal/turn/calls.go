@@ -330,6 +330,9 @@ func (m *machine) complete(id string, o tool.Outcome) {
 			p.Result = &event.ToolResult{Content: o.ModelText}
 		}
 	}
+	if p.Result != nil && len(o.Structured) <= tool.MaxResultBytes {
+		p.Result.Structured = o.Structured
+	}
 	for _, b := range o.Binary {
 		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})
 	}

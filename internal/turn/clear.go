@@ -50,8 +50,8 @@ func (m *machine) onlyAgents() string {
 
 // abort ends the running turn. What waits stays waiting (S8).
 func (m *machine) abort(in Abort) {
-	if m.s.Phase() == Idle && !m.s.Live.Resting {
-		return
+	if m.s.goingBack() != nil || m.s.Phase() == Idle && !m.s.Live.Resting {
+		return // no turn is running
 	}
 	m.dropCompaction("the turn was aborted")
 	if in.Reason == "" {
@@ -88,27 +88,43 @@ func (m *machine) stop() {
 // holds the loop: the next message closes it there.
 func (m *machine) storeFailed(in StoreFailed) {
 	l := &m.s.Live
-	if m.s.Phase() == Idle && len(l.Agents) == 0 {
+	if m.s.Phase() == Idle && l.Compacting == nil && len(l.Agents) == 0 {
 		return // nothing was under way
 	}
-	worked := m.s.Phase() != Idle || l.Resting
-	m.ready.Cancel = true
+	idle, agents := m.s.Phase() == Idle, len(l.Agents) > 0
 	for _, a := range l.Agents {
 		m.ready.CancelAgents = append(m.ready.CancelAgents, a.ID)
 	}
 	l.Agents, l.Readers = nil, nil // the next record that can be written closes them
 	if m.s.Phase() == Ending {
+		m.ready.Cancel = true
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
 		return
 	}
-	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Compacting = nil, nil, m.s.Loop.Open, nil, false, nil
-	m.ready.CancelCompaction = true
+	before := m.s
+	if c := l.Compacting; c != nil { // whoever waits for the summary is told
+		m.emit(event.EphemeralNote{Payload: event.CompactionComplete{
+			Error: in.Err.Error(), Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
+		}})
+	}
+	if l.Compacting, m.ready.CancelCompaction = nil, true; idle && !agents {
+		return
+	}
+	m.ready.Cancel = true
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, m.s.Loop.Open, nil, false
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
+	if before.goingBack() != nil {
+		m.parted(&before, &UnwrittenError{in.Err})
+		if l.Resting {
+			m.idle(false)
+		}
+		return
+	}
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
 	}})
-	if worked {
+	if !idle || l.Resting {
 		m.idle(false)
 	}
 }

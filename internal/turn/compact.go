@@ -98,7 +98,9 @@ func (m *machine) compact(in Compact) error {
 	switch {
 	case m.s.Live.Compacting != nil:
 		return &Refusal{Kind: "wrong_state", Msg: "the context is being compacted already: wait for session.compaction_complete, or cancel it"}
-	case m.s.Window.Compactable() == 0:
+	case m.s.Live.Parked:
+		return &Refusal{Kind: "wrong_state", Msg: "a turn that was cut off stands in the log: send a message, or resume the session, and compact then"}
+	case m.s.Window.Compactable() == 0 || m.s.Phase() == Acting:
 		return &Refusal{Kind: "wrong_state", Msg: "there is nothing to compact: the window holds no message, or tool calls are open"}
 	}
 	m.beginCompaction("manual", in.Instructions)

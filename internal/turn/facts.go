@@ -80,6 +80,11 @@ func (s *State) Owner(command string) string {
 	return ""
 }
 
+// Hooked reports whether somebody attached has hooks.
+func (s *State) Hooked() bool {
+	return slices.ContainsFunc(s.Live.Clients, func(c Client) bool { return c.Hooks })
+}
+
 // Elicits reports whether somebody attached can ask a user for something.
 func (s *State) Elicits() bool { return elicits(s.Live.Clients) }
 

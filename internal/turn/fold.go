@@ -12,22 +12,34 @@ import (
 	"github.com/transom-run/transom/tool"
 )
 
-// Apply folds one record of the log. Ephemeral events and unknown types change
+// Apply folds one record of the history. Ephemeral events and unknown types change
 // nothing. A record that cannot be read is an error; the state stays as it was,
 // and the fold may go on with the next record.
 func (d Durable) Apply(e *event.Event) (Durable, error) {
 	if e.Ephemeral {
 		return d, nil
 	}
+	next, err := d.Behind(e)
+	if err != nil {
+		return d, err
+	}
+	if next.Thread, err = d.Thread.Apply(e); err != nil {
+		return d, err
+	}
+	return next, nil
+}
+
+// Behind folds one record that lies behind a boundary: it is no part of the history
+// and of the window, and counts for all else.
+func (d Durable) Behind(e *event.Event) (Durable, error) {
+	if e.Ephemeral {
+		return d, nil
+	}
 	next := d
-	var err error
 	if e.AgentID != "" {
 		if err := next.applyAgent(e); err != nil {
 			return d, fmt.Errorf("agent %s: %w", e.AgentID, err)
 		}
-	}
-	if next.Window, err = d.Window.Apply(e); err != nil {
-		return d, err
 	}
 	if fold, ok := folds[e.Type]; ok && e.AgentID == "" {
 		if err := fold(&next, e); err != nil {
@@ -35,7 +47,6 @@ func (d Durable) Apply(e *event.Event) (Durable, error) {
 		}
 	}
 	if !e.Private() {
-		next.LastID = e.ID
 		next.Events++
 	}
 	return next, nil
@@ -74,6 +85,10 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeAgentRemoved:          foldInto((*Durable).foldAgentRemoved),
 	event.TypeSubagentSelected:      foldInto((*Durable).foldSelected),
 	event.TypeSubagentDeselected:    foldInto((*Durable).foldDeselected),
+	event.TypeTruncated:             foldInto((*Durable).foldTruncated),
+	event.TypeTracking:              foldInto((*Durable).foldTracking),
+	event.TypeRewindBegun:           foldInto((*Durable).foldRewind),
+	event.TypeRewindDropped:         foldInto((*Durable).foldDropped),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
@@ -252,10 +267,7 @@ func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
 func (d *Durable) foldClear(id string) {
 	d.Clears++
 	d.Loop.Cleared = id
-	ofOld := func(q event.Queued) bool { return q.Source == agentSource } // of the window that is gone (S9)
-	if slices.ContainsFunc(d.Steering, ofOld) {
-		d.Steering = slices.DeleteFunc(slices.Clone(d.Steering), ofOld)
-	}
+	d.unreport()
 	d.Loop.Calls = slices.Clone(d.Loop.Calls)
 	for i := range d.Loop.Calls {
 		d.Loop.Calls[i].Orphan = !d.Loop.Calls[i].Done

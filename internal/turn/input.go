@@ -58,6 +58,7 @@ type Begin struct {
 	Client       Client
 	AlreadyInUse bool
 	Select       *event.SubagentSelected // nil: the default agent
+	Track        bool                    // capture the files that Transom's tools change
 }
 
 // Resume takes up a session, from the log or live. Result: nothing.
@@ -75,6 +76,7 @@ type Resume struct {
 	Loaded       bool                    // just now, from a log that others may have written since
 	PID          int                     // of this process
 	Select       *event.SubagentSelected // as of Configure
+	Track        bool                    // capture files, where no turn was made without that
 }
 
 // Attach adds a client, or gives an attached one other tools.
@@ -238,8 +240,10 @@ type Ready struct {
 	CancelAgents []string
 	// Start holds the effects to begin.
 	Start []Effect
-	// Result answers the input.
+	// Result answers the input; a Parked says that the answer comes later.
 	Result any
+	// Answers answer inputs that were parked.
+	Answers []Answer
 }
 
 // File is text that is too large for the window.

@@ -40,11 +40,13 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
-	crew    = `new tools=a,end! agents=x`
-	resting = crew + `; start x k "P"; send "go"; model text "x"`
-	pair    = handed + ` call c1 a {}`
-	reading = crew + `; start x k "P"; send "go"; model call r read_agent {"agent_id":"k","wait":true`
-	handed  = crew + `; send "go"; model call t task {"name":"k","agent_type":"x","prompt":"P"}`
+	crew      = `new tools=a,end! agents=x`
+	resting   = crew + `; start x k "P"; send "go"; model text "x"`
+	pair      = handed + ` call c1 a {}`
+	reading   = crew + `; start x k "P"; send "go"; model call r read_agent {"agent_id":"k","wait":true`
+	handed    = crew + `; send "go"; model call t task {"name":"k","agent_type":"x","prompt":"P"}`
+	goingBack = used + `; goback user.message`
+	bringing  = `new; track; send "1"; model text "x"; goback user.message files; past`
 
 	hooked    = `new tools=a,b,end! hooks`
 	preparing = hooked + `; send "go"`
@@ -64,16 +66,17 @@ var cases = map[string]string{
 	"unborn close closed":   `close`,
 	"unborn suspend closed": `suspend`,
 
-	"idle resume idle":     born + `; resume B`,
-	"idle resume thinking": born + `; send "1"; send "2"; abort; resume B continue`,
-	"idle attach idle":     born + `; attach B tools=c`,
-	"idle detach idle":     born + `; detach A lost`,
-	"idle detach closed":   born + `; detach A`,
-	"idle configure idle":  born + `; configure mode=plan`,
-	"idle send thinking":   thinking,
-	"idle note idle":       born + `; note "x"`,
-	"idle close closed":    closed,
-	"idle suspend closed":  born + `; suspend`,
+	"idle resume idle":       born + `; resume B`,
+	"idle resume thinking":   born + `; send "1"; send "2"; abort; resume B continue`,
+	"idle attach idle":       born + `; attach B tools=c`,
+	"idle detach idle":       born + `; detach A lost`,
+	"idle detach closed":     born + `; detach A`,
+	"idle configure idle":    born + `; configure mode=plan`,
+	"idle send thinking":     thinking,
+	"idle store_failed idle": used + `; compact; storefail`,
+	"idle note idle":         born + `; note "x"`,
+	"idle close closed":      closed,
+	"idle suspend closed":    born + `; suspend`,
 
 	"thinking resume thinking":       thinking + `; resume B`,
 	"thinking attach thinking":       thinking + `; attach B`,
@@ -209,7 +212,6 @@ var cases = map[string]string{
 	"thinking compaction_done thinking":     used + `; send "2"; compact; summary "S"`,
 	"acting cancel_compaction acting":       acting + `; cancel-compaction`,
 	"acting compaction_done acting":         `new tools=a; send "1"; compact; model call c1 a {}; summary "S"`,
-	"idle store_failed idle":                resting + `; storefail`,
 	"idle abort idle":                       resting + `; abort`,
 	"idle start_agent idle":                 crew + `; start x k "P"`,
 	"thinking start_agent thinking":         crew + `; send "go"; start x k "P"`,
@@ -230,6 +232,14 @@ var cases = map[string]string{
 	"preparing change_agent preparing":      `new agents=x hooks; start x k "P"; send "go"; cancel k`,
 	"stranded change_agent stranded":        crew + `; send "go"; kill; attach B; cancel-all`,
 	"ending suspend closed":                 ending + `; suspend`,
+	"idle go_back preparing":                goingBack,
+	"preparing past_found idle":             goingBack + `; past`,
+	"preparing past_found preparing":        bringing,
+	"preparing past_found thinking":         goingBack + `; send "2"; past`,
+	"preparing files_restored idle":         bringing + `; restored`,
+	"preparing files_restored preparing":    bringing + `; attach B hooks; send "2"; restored`,
+	"preparing files_restored thinking":     bringing + `; send "2"; restored`,
+	"preparing abort preparing":             goingBack + `; abort`,
 }
 
 // samples has an input of each kind.
@@ -260,6 +270,9 @@ func samples(w *world) map[Kind]Body {
 		KindCancelCompaction:   CancelCompaction{},
 		KindCompactionDone:     CompactionDone{ID: 1 << 40},
 		KindArrange:            Arrange{Op: ArrangeNewest},
+		KindGoBack:             GoBack{EventID: "none"},
+		KindPastFound:          PastFound{ID: 1 << 40},
+		KindFilesRestored:      FilesRestored{ID: 1 << 40},
 		KindCommandDone:        CommandDone{ID: "none"},
 		KindTimeUp:             TimeUp{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
 		KindStartAgent:         StartAgent{Type: "x"},

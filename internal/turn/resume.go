@@ -20,7 +20,16 @@ func (m *machine) resume(in Resume) {
 	m.attach(in.Client)
 	m.adopt(in)
 	m.closeLost()
+	if in.Track && !m.s.Tracked && m.s.Prompts == 0 {
+		m.emit(event.Tracking{})
+	}
 	switch phase := m.s.Phase(); {
+	case phase == Idle && m.s.Rewind != nil:
+		m.backAgain(in.Continue)
+	case m.s.goingBack() != nil:
+		b := *m.s.goingBack()
+		b.onward = b.onward || in.Continue
+		l.Prep = &preparation{back: &b}
 	case phase == Idle && in.Continue && m.waiting():
 		m.next(true)
 	case phase == Stranded && in.Continue:

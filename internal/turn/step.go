@@ -67,6 +67,7 @@ func (m *machine) made(s State, err error) (State, Ready, error) {
 	if m.err != nil {
 		return s, Ready{}, m.err
 	}
+	m.parted(&s, nil)
 	return m.s, m.ready, nil
 }
 
@@ -116,6 +117,12 @@ func (m *machine) step(body Body) error {
 		m.compactionDone(in)
 	case HookDone:
 		m.hookDone(in)
+	case GoBack:
+		return m.goBack(in)
+	case PastFound:
+		m.pastFound(in)
+	case FilesRestored:
+		m.filesRestored(in)
 	case Arrange:
 		return m.arrange(in)
 	case TimeUp:
@@ -211,6 +218,9 @@ func (m *machine) begin(in Begin) {
 		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort,
 		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse,
 	})
+	if in.Track {
+		m.emit(event.Tracking{})
+	}
 	m.choose(in.Select)
 	m.attach(in.Client)
 }

@@ -206,6 +206,7 @@ func (p *player) show(r *Ready) {
 			fmt.Fprintf(&p.b, "→ ask %s %s\n", e.Call, e.Tool)
 		}
 	}
+	p.showBack(r)
 	switch v := r.Result.(type) {
 	case bool, int, string, []string:
 		if s, ok := v.(string); ok && strings.HasPrefix(s, "id") {
@@ -521,7 +522,7 @@ func (p *player) command(name string) {
 		fmt.Fprintf(&p.b, "window %s\nqueue %s steering %s\n", showMessages(p.s.Window.Messages(p.s.System)), prompts(p.s.Queue), prompts(p.s.Steering))
 		fmt.Fprintf(&p.b, "count %d clears %d requests %d\n", p.s.Window.Len(), p.s.Clears, p.s.Usage["m"].Requests.Count)
 	default:
-		p.t.Fatalf("unknown command %q", name)
+		p.more(name)
 	}
 }
 
