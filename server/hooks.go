@@ -23,7 +23,9 @@ func (c *conn) hooks(p *sessionParams) transom.HookHandler {
 		if err := json.Unmarshal(input, &of); err != nil {
 			return nil, err
 		}
-		raw, err := c.rpc.Call(ctx, "hooks.invoke", map[string]any{"sessionId": cmp.Or(of.Parent, of.SessionID), "hookType": kind, "input": input})
+		session := cmp.Or(of.Parent, of.SessionID)
+		defer c.asked(session)()
+		raw, err := c.rpc.Call(ctx, "hooks.invoke", map[string]any{"sessionId": session, "hookType": kind, "input": input})
 		if err != nil {
 			var e *jsonrpc2.Error
 			if errors.As(err, &e) {
