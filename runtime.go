@@ -65,7 +65,8 @@ type loaded struct {
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
 	questions  questions
-	takers     sync.Map     // ids of clients that take commands which nobody has registered
+	takers     sync.Map // taken: which clients take questions that are asked by events
+	switching  switching
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
@@ -220,7 +221,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
@@ -233,22 +234,6 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		},
 	})
 	return s
-}
-
-// dir is the working directory of a session that asks for one. It is looked up
-// where the call is made: a session must not begin where no tool could run.
-func (r *Runtime) dir(dir string) (string, error) {
-	if dir == "" {
-		return r.cfg.Dir, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.cfg.Dir, dir)
-	}
-	dir = filepath.Clean(dir)
-	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
-		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
-	}
-	return dir, nil
 }
 
 // reserve takes an id for a session to be created. An id whose session is ending

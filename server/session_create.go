@@ -176,8 +176,9 @@ type sessionParams struct {
 	mcpParams
 	skillParams
 
-	RequestUserInput    bool `json:"requestUserInput"`
-	RequestExitPlanMode bool `json:"requestExitPlanMode"`
+	RequestUserInput      bool `json:"requestUserInput"`
+	RequestExitPlanMode   bool `json:"requestExitPlanMode"`
+	RequestAutoModeSwitch bool `json:"requestAutoModeSwitch"`
 
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`

@@ -118,7 +118,7 @@ func (m *machine) runAgentTool(id, name string) {
 // reply ends a call of one of the core's own tools.
 func (m *machine) reply(id string, r tool.Result) { m.finish(id, m.settled(id, r)) }
 
-func (m *machine) fail(id, text string) { m.reply(id, tool.Result{Text: text, Type: tool.Failure}) }
+func (m *machine) failed(id, text string) { m.reply(id, tool.Result{Text: text, Type: tool.Failure}) }
 
 // definition finds a kind of agent.
 func (m *machine) definition(name string) (AgentDef, bool) {
@@ -145,15 +145,15 @@ func (m *machine) unknownAgent(name string) string {
 func (m *machine) task(id string, l launch, kind string) {
 	def, ok := m.definition(kind)
 	if !ok || def.NoInfer {
-		m.fail(id, m.unknownAgent(kind))
+		m.failed(id, m.unknownAgent(kind))
 		return
 	}
 	if strings.TrimSpace(l.prompt) == "" {
-		m.fail(id, "The agent was not started: its prompt is blank. Say in the prompt what it is to do.")
+		m.failed(id, "The agent was not started: its prompt is blank. Say in the prompt what it is to do.")
 		return
 	}
 	if why := m.crowded(); why != "" {
-		m.fail(id, "The agent was not started: "+why+".")
+		m.failed(id, "The agent was not started: "+why+".")
 		return
 	}
 	l.def = def
@@ -185,7 +185,7 @@ func (m *machine) readAgent(id, agent string, wait bool, seconds float64) {
 	a := m.s.Agent(agent)
 	switch {
 	case a == nil || a.Status == AgentRemoved:
-		m.fail(id, m.noAgent(agent))
+		m.failed(id, m.noAgent(agent))
 	case !wait || m.s.liveAgent(agent) < 0:
 		m.reply(id, tool.Result{Text: m.told(a)})
 	default:
@@ -291,7 +291,7 @@ func (s *State) Standing(a *Agent) string { return a.standing(s.liveAgent(a.ID) 
 func (m *machine) writeAgents(id string, agents []string, message string) {
 	agents = slices.DeleteFunc(agents, func(a string) bool { return a == "" })
 	if len(agents) == 0 {
-		m.fail(id, "write_agent needs the agent_id of the agent that the message is for.")
+		m.failed(id, "write_agent needs the agent_id of the agent that the message is for.")
 		return
 	}
 	var lines []string

@@ -40,11 +40,13 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
-	crew      = `new tools=a,end! agents=x`
-	resting   = crew + `; start x k "P"; send "go"; model text "x"`
-	pair      = handed + ` call c1 a {}`
-	reading   = crew + `; start x k "P"; send "go"; model call r read_agent {"agent_id":"k","wait":true`
-	handed    = crew + `; send "go"; model call t task {"name":"k","agent_type":"x","prompt":"P"}`
+	crew     = `new tools=a,end! agents=x`
+	resting  = crew + `; start x k "P"; send "go"; model text "x"`
+	pair     = handed + ` call c1 a {}`
+	reading  = crew + `; start x k "P"; send "go"; model call r read_agent {"agent_id":"k","wait":true`
+	handed   = crew + `; send "go"; model call t task {"name":"k","agent_type":"x","prompt":"P"}`
+	squeezed = `new compacts limit=5000; send "1"; model text "x"; send "2"; model toolarge`
+
 	goingBack = used + `; goback user.message`
 	bringing  = `new; track; send "1"; model text "x"; goback user.message files; past`
 
@@ -240,6 +242,11 @@ var cases = map[string]string{
 	"preparing files_restored preparing":    bringing + `; attach B hooks; send "2"; restored`,
 	"preparing files_restored thinking":     bringing + `; send "2"; restored`,
 	"preparing abort preparing":             goingBack + `; abort`,
+
+	"thinking compaction_done idle":        squeezed + `; summary fail "x"`,
+	"thinking compaction_done preparing":   squeezed + `; send "/c" command; summary fail "x"`,
+	"thinking cancel_compaction idle":      squeezed + `; cancel-compaction`,
+	"thinking cancel_compaction preparing": squeezed + `; send "/c" command; cancel-compaction`,
 }
 
 // samples has an input of each kind.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -120,6 +121,14 @@ type Live struct {
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
 	Awaiting      bool        // the next model call waits for the summary
+	// Squeezed: a summary was begun for a model call that does not fit, since the
+	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
+	Squeezed bool
+	Overflow *model.Error
+	// Scale is how far estimates fall short of the figures of the model in use, and
+	// Ceiling a size that it refused; 0 is not known.
+	Scale   float64
+	Ceiling int
 
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place
@@ -168,6 +177,7 @@ type Settings struct {
 	Hidden           Filter     // tools that this agent is not offered
 	Agent            Filter     // what the agent's own definition lets it use
 	Agents           []AgentDef // the kinds of agents that can be started
+	Credits          float64    // what the session may cost, in AI credits; 0 is anything
 	Notice           string     // what the model is told behind a prompt, once in a window; "" is nothing
 }
 

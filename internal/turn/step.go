@@ -216,7 +216,7 @@ func (m *machine) begin(in Begin) {
 	m.emit(event.SessionStart{
 		SessionID: in.SessionID, Version: 1, Producer: "transom", CopilotVersion: in.Settings.Version,
 		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort,
-		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse,
+		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse, Limits: m.s.limits(),
 	})
 	if in.Track {
 		m.emit(event.Tracking{})
@@ -239,8 +239,10 @@ func (m *machine) choose(p *event.SubagentSelected) {
 // configure changes settings.
 func (m *machine) configure(in Configure) error {
 	if in.Settings != nil {
+		before := m.s.Live.Settings.Credits
 		in.Settings(&m.s.Live.Settings)
 		m.reoffer()
+		m.limited(before)
 	}
 	m.choose(in.Select)
 	if in.Name != nil {
@@ -266,8 +268,11 @@ func (m *machine) configure(in Configure) error {
 	if in.Effort != nil {
 		effort = *in.Effort
 	}
+	if model != m.s.Model {
+		m.s.Live.Scale, m.s.Live.Ceiling = 0, 0 // another model has other words
+	}
 	if in.Model != nil && model != m.s.Model || effort != m.s.Effort {
-		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort})
+		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, Cause: in.Cause})
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})
