@@ -119,6 +119,9 @@ type Call struct {
 	Name      string          // of the tool
 	Arguments json.RawMessage // a JSON object that satisfies the tool's schema
 	Dir       string          // the session's working directory
+	// Traceparent and Tracestate are the call's place in a trace (W3C Trace Context);
+	// "" where there is none.
+	Traceparent, Tracestate string
 }
 
 // ResultType says how a call ended. Its values are those of the wire.

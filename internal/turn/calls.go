@@ -262,16 +262,18 @@ func (m *machine) run(id string) {
 		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
 		m.start(&StartTool{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c)})
 	default: // a host's, or nobody is left to ask: it waits for a resume
+		at := m.s.ToolTrace(id)
 		m.emit(event.ExternalToolRequested{
 			RequestID: m.in.NewID(), SessionID: m.root().SessionID, ToolCallID: id, ToolName: c.Name,
-			Arguments: c.Args, WorkingDirectory: m.s.Dir,
+			Arguments: c.Args, WorkingDirectory: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State,
 		})
 	}
 }
 
 // call is a call as handlers see it.
 func (m *machine) call(c *Call) tool.Call {
-	return tool.Call{SessionID: m.root().SessionID, AgentID: m.agent, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir}
+	at := m.s.ToolTrace(c.ID)
+	return tool.Call{SessionID: m.root().SessionID, AgentID: m.agent, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State}
 }
 
 // settled is the outcome of a call that Transom answers itself.
