@@ -1,6 +1,7 @@
 package transom
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -64,6 +65,17 @@ func (m Message) fits() error {
 		return &Error{Op: m.op(), Kind: KindInvalidParams, Msg: fmt.Sprintf("the prompt has %d bytes with its attachments, more than the %d that one message may have: attach files by their path, or send it in parts", size, MaxPromptBytes)}
 	}
 	return nil
+}
+
+// attach finds out what the model reads of a message's attachments.
+func (h *Session) attach(m *Message) (err error) {
+	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
+		return err
+	}
+	if m.read, err = prompt.Attach(context.Background(), h.sess.View().Dir, m.Attachments); err != nil {
+		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
+	}
+	return m.fits()
 }
 
 func (m Message) body() (turn.Body, error) {

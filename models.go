@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/catalog"
+	"github.com/transom-run/transom/model/github"
 )
 
 // access is what a session brings to reach models with.
@@ -229,9 +231,13 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			return nil, err
 		}
 	}
+	learn := m.learn
+	if req.AgentID != "" {
+		learn = func(int) {} // the window of another agent's model is not the session's
+	}
 	switch {
 	case isListed:
-		m.learn(listed.ContextWindow)
+		learn(listed.ContextWindow)
 	case choice.Account != nil:
 		asked := *choice
 		asked.Source = catalog.FromGitHub
@@ -239,10 +245,10 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			asked.Model = model.Info{ID: req.Model, ContextWindow: catalog.DefaultContextWindow}
 		}
 		if info, err := asked.Describe(ctx); err == nil {
-			m.learn(info.ContextWindow)
+			learn(info.ContextWindow)
 		}
 	default:
-		m.learn(choice.Model.ContextWindow)
+		learn(choice.Model.ContextWindow)
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID
@@ -322,4 +328,27 @@ func (r *Runtime) sized(models []model.Info) []model.Info {
 		}
 	}
 	return models
+}
+
+// gitHub tells how the account of the session is asked; Unauthenticated where there
+// is none.
+func (m *models) gitHub(ctx context.Context) (github.Endpoint, error) {
+	m.mu.Lock()
+	token := m.has.token
+	m.mu.Unlock()
+	c := m.rt.catalog(token, "")
+	c.Getenv = func(name string) string {
+		if strings.HasPrefix(name, "COPILOT_PROVIDER_") {
+			return "" // the account is asked for, whoever answers for the model
+		}
+		return m.rt.cfg.Getenv(name)
+	}
+	choice, err := catalog.Resolve(c)
+	if err != nil {
+		return github.Endpoint{}, err
+	}
+	if choice.Account == nil {
+		return github.Endpoint{}, &Error{Kind: KindUnauthenticated, Msg: "there is no GitHub account: give a gitHubToken"}
+	}
+	return choice.Account.Endpoint(ctx, "")
 }

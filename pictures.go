@@ -25,8 +25,15 @@ type shown struct {
 // show brings a request's images within what its model takes. One that cannot be
 // shown is said to be missing, so that no image makes a provider refuse the
 // conversation again and again.
-func (s *loaded) show(ctx context.Context, req *model.Request, in shape) error {
+func (s *loaded) show(ctx context.Context, req *model.Request) error {
+	if !pictured(req.Messages) {
+		return nil
+	}
+	in := s.requests.get()
 	info := s.models.sight(ctx, req.Model)
+	if !s.known(req) {
+		in = shape{}
+	}
 	if in.vision != nil {
 		info.Vision = *in.vision
 	}

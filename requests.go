@@ -77,7 +77,7 @@ func (s *loaded) model(ctx context.Context, req *model.Request) (model.Provider,
 	if in.summary != nil {
 		req.ReasoningSummary = *in.summary
 	}
-	if a := in.abilities; a != nil {
+	if a := in.abilities; a != nil && s.known(req) {
 		req.MaxOutput = a.OutputTokens
 		if a.Reasons != nil && !*a.Reasons {
 			req.ReasoningEffort, req.ReasoningSummary = "", ""
@@ -88,12 +88,13 @@ func (s *loaded) model(ctx context.Context, req *model.Request) (model.Provider,
 	if in.clientName != nil {
 		s.sign(req, *in.clientName)
 	}
-	if pictured(req.Messages) {
-		if err := s.show(ctx, req, in); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return p, s.show(ctx, req)
+}
+
+// known reports whether a request is for the session's model, of which its host may
+// know more: another agent may have a model of its own.
+func (s *loaded) known(req *model.Request) bool {
+	return req.Interaction != model.ForSubagent || req.Model == s.View().Model
 }
 
 // sign names the client in the User-Agent, unless the host has set one.

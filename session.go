@@ -13,7 +13,6 @@ import (
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
-	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
@@ -59,6 +58,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	if _, err := cfg.SystemMessage.config(); err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -97,11 +97,14 @@ func (r *Runtime) transcript(id string) string {
 	return ""
 }
 
-// load ties the attachment to its session.
+// load ties the attachment to its session. At a later resume it is tied already, and
+// others may be using it: nothing is written that they read.
 func (h *Session) load(s *loaded) {
-	h.sess, h.id = s, s.ID()
-	if h.asker != nil {
-		s.SetAsker(h.client.ID, h.answer)
+	if h.sess == nil {
+		h.sess, h.id = s, s.ID()
+	}
+	if asker := h.asker; asker != nil {
+		s.SetAsker(h.client.ID, func(ctx context.Context, q session.Question) policy.Decision { return h.answer(ctx, asker, q) })
 	}
 	if h.asked.handle != nil {
 		s.requesters.Store(h.client.ID, h.asked)
@@ -112,8 +115,8 @@ func (h *Session) load(s *loaded) {
 }
 
 // answer asks the host's permission handler.
-func (h *Session) answer(ctx context.Context, q session.Question) policy.Decision {
-	d := h.asker(ctx, PermissionRequest{
+func (h *Session) answer(ctx context.Context, asker PermissionHandler, q session.Question) policy.Decision {
+	d := asker(ctx, PermissionRequest{
 		SessionID: h.id, RequestID: q.RequestID, ToolCallID: q.CallID, ToolName: q.Tool,
 		Arguments: q.Arguments, Raw: q.Request.PermissionRequest,
 	})
@@ -148,16 +151,15 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
-	awaited, err := h.rt.serve(s, cfg.MCP)
-	if err != nil {
-		return err
-	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
-	settings.Awaited = awaited
+	if settings.Awaited, err = h.rt.serve(s, cfg.MCP, dir); err != nil {
+		return err
+	}
 	in.Settings = &settings
+	in.Select = s.agents.selection()
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil, nil)
 		s.models.bound(0)
@@ -212,6 +214,11 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	}
 	out.TokenLimit = s.models.window()
 	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
+	renewed, err := s.agents.resume(cfg)
+	if err != nil {
+		return out, err
+	}
+	s.agents.settle(&out)
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err
@@ -221,7 +228,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		return out, err
 	}
 	changed, err := s.system.update(r.cfg.Dir, cfg.SystemMessage, instructionConfig{cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions})
-	if err == nil && (changed || out.Wanted == 0 || dir != v.Dir) {
+	if err == nil && (changed || renewed || out.Wanted == 0 || dir != v.Dir) {
 		err = s.system.renew(ctx, dir, &out)
 	}
 	return out, err
@@ -335,17 +342,6 @@ func (h *Session) located(c Command) (Command, error) {
 	return set, err
 }
 
-// attach finds out what the model reads of a message's attachments.
-func (h *Session) attach(m *Message) (err error) {
-	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
-		return err
-	}
-	if m.read, err = prompt.Attach(context.Background(), h.sess.View().Dir, m.Attachments); err != nil {
-		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
-	}
-	return m.fits()
-}
-
 // do posts a command and waits for its result.
 func (h *Session) do(ctx context.Context, c Command) (any, error) {
 	type outcome struct {
@@ -391,6 +387,9 @@ func (h *Session) SendAndWait(ctx context.Context, m Message) (*event.AssistantM
 	for e, err := range events.All(ctx) {
 		if err != nil {
 			return last, wrap(op, h.id, err)
+		}
+		if e.AgentID != "" {
+			continue // of a sub-agent
 		}
 		switch p := e.Payload.(type) {
 		case event.AssistantMessage:
@@ -479,6 +478,7 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	h.client.Permission = h.asker != nil || cfg.RequestPermission
 	h.client.Hooks = h.hooker != nil
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	err := h.resume(ctx, h.sess, cfg, nil)
 	h.warn(cfg.Unserved)
 	if err == nil && cfg.brings() {

@@ -27,7 +27,6 @@ type fieldRule struct {
 // known and not served. Unknown ones are passed over without a word.
 var sessionFields = []fieldRule{
 	{name: "additionalDirectories"},
-	{name: "agent"},
 	{name: "askUserVariant", any: true},
 	{name: "authClientIdMetadataUrl", any: true},
 	{name: "canvases"},
@@ -36,7 +35,6 @@ var sessionFields = []fieldRule{
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
-	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableFileHooks"},
@@ -46,15 +44,12 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
 	{name: "extensionSdkPath"},
 	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
-	{name: "githubMcpToolConfig"},
-	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
@@ -160,6 +155,9 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
+	if slices.ContainsFunc(p.CustomAgents, func(a wireAgent) bool { return len(a.MCPServers) > 0 }) {
+		p.unserved = append(p.unserved, "customAgents.mcpServers")
+	}
 	return nil
 }
 

@@ -11,7 +11,6 @@ import (
 // Why a method of the protocol is not served, in words for the host's developer.
 const (
 	reasonAccount    = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
-	reasonAgents     = "custom agents and sub-agents are not served yet"
 	reasonAutopilot  = "the autopilot's objective is not served yet"
 	reasonCanvas     = "canvases are not served"
 	reasonCommands   = "commands here leave nothing for the client to finish"
@@ -20,7 +19,9 @@ const (
 	reasonFactory    = "factories are not served"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
-	reasonMCP        = "MCP servers are not served yet; declare the host's own tools with session.create"
+	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
+	reasonMCPAuth    = "tokens for MCP servers come from hosts here; answer mcp.oauth_required by session.mcp.oauth.handlePendingRequest"
+	reasonMCPLoad    = "a turn waits 30 seconds at most for its MCP servers; whoever is late brings its tools when it comes"
 	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
@@ -31,7 +32,7 @@ const (
 	reasonSend       = "use session.send"
 	reasonSessions   = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn      = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
-	reasonTasks      = "background tasks are not served yet"
+	reasonTasks      = "only sub-agents are tasks here; hosts do not register work of their own"
 	reasonTools      = "tools are declared with session.create and session.resume, and run by the model"
 	reasonUsage      = "usage is not predicted; session.usage.getMetrics counts it"
 	reasonWorkspace  = "summaries and objectives are not kept as workspace files; session.name.set names a session"
@@ -43,34 +44,17 @@ type refusal struct{ method, reason string }
 // refusals is sorted by method.
 var refusals = []refusal{
 	{"agentRegistry.spawn", reasonSpawn},
-	{"agents.discover", reasonAgents},
-	{"agents.getDiscoveryPaths", reasonAgents},
 	{"catalog.search", reasonPlugins},
 	{"extensions.disable", reasonExtensions},
 	{"extensions.discover", reasonExtensions},
 	{"extensions.enable", reasonExtensions},
 	{"managedSettings.clearCache", reasonManaged},
 	{"managedSettings.read", reasonManaged},
-	{"mcp.config.add", reasonMCP},
-	{"mcp.config.disable", reasonMCP},
-	{"mcp.config.enable", reasonMCP},
-	{"mcp.config.list", reasonMCP},
-	{"mcp.config.reload", reasonMCP},
-	{"mcp.config.remove", reasonMCP},
-	{"mcp.config.update", reasonMCP},
-	{"mcp.discover", reasonMCP},
 	{"mcp.planInstall", reasonMCP},
 	{"models.getBuiltInCatalog", reasonModels},
 	{"plugins.builtin.set", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
-	{"session.agent.deselect", reasonAgents},
-	{"session.agent.getCurrent", reasonAgents},
-	{"session.agent.list", reasonAgents},
-	{"session.agent.reload", reasonAgents},
-	{"session.agent.select", reasonAgents},
-	{"session.agent.setPrompt", reasonAgents},
 	{"session.autopilotObjective.getState", reasonAutopilot},
-	{"session.cancelAllBackgroundAgents", reasonAgents},
 	{"session.canvas.action.invoke", reasonCanvas},
 	{"session.canvas.close", reasonCanvas},
 	{"session.canvas.list", reasonCanvas},
@@ -101,7 +85,6 @@ var refusals = []refusal{
 	{"session.factory.resumeFromTool", reasonFactory},
 	{"session.factory.run", reasonFactory},
 	{"session.factory.runFromTool", reasonFactory},
-	{"session.fleet.start", reasonAgents},
 	{"session.gitHubAuth.getAllAuthAvailable", reasonAccount},
 	{"session.gitHubAuth.getCurrentAuthInfo", reasonAccount},
 	{"session.gitHubAuth.lastAuthErrors", reasonAccount},
@@ -112,28 +95,12 @@ var refusals = []refusal{
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
-	{"session.mcp.apps.callTool", reasonMCP},
-	{"session.mcp.apps.diagnose", reasonMCP},
-	{"session.mcp.apps.getHostContext", reasonMCP},
-	{"session.mcp.apps.listTools", reasonMCP},
-	{"session.mcp.apps.readResource", reasonMCP},
-	{"session.mcp.apps.setHostContext", reasonMCP},
-	{"session.mcp.cancelSamplingExecution", reasonMCP},
-	{"session.mcp.configureGitHub", reasonMCP},
-	{"session.mcp.executeSampling", reasonMCP},
-	{"session.mcp.moveLoadingToBackground", reasonMCP},
-	{"session.mcp.oauth.authenticationStateChanged", reasonMCP},
-	{"session.mcp.oauth.handlePendingRequest", reasonMCP},
-	{"session.mcp.oauth.login", reasonMCP},
-	{"session.mcp.oauth.probe", reasonMCP},
-	{"session.mcp.oauth.respond", reasonMCP},
+	{"session.mcp.moveLoadingToBackground", reasonMCPLoad},
+	{"session.mcp.oauth.authenticationStateChanged", reasonMCPAuth},
+	{"session.mcp.oauth.probe", reasonMCPAuth},
+	{"session.mcp.oauth.respond", reasonMCPAuth},
 	{"session.mcp.registerExternalClient", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
-	{"session.mcp.removeGitHub", reasonMCP},
-	{"session.mcp.resources.list", reasonMCP},
-	{"session.mcp.resources.listTemplates", reasonMCP},
-	{"session.mcp.resources.read", reasonMCP},
-	{"session.mcp.setEnvValueMode", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
 	{"session.metadata.getClientMetadata", reasonMetadata},
 	{"session.metadata.updateClientMetadata", reasonMetadata},
@@ -161,7 +128,6 @@ var refusals = []refusal{
 	{"session.settings.evaluatePredicate", reasonManaged},
 	{"session.settings.snapshot", reasonManaged},
 	{"session.tasks.register", reasonTasks},
-	{"session.tasks.startAgent", reasonTasks},
 	{"session.tasks.update", reasonTasks},
 	{"session.tools.execute", reasonTools},
 	{"session.tools.getBuiltinDescriptors", reasonTools},
