@@ -113,6 +113,7 @@ func (s *loaded) question(ctx context.Context, kind, client string, asked, done 
 // left settles what a client that is leaving was asked.
 func (h *Session) left() {
 	s := h.sess
+	h.hideCanvases()
 	s.questions.lost(h.client.ID, func(kind string) bool { return kind == aboutElicitation && !s.View().Elicits() })
 }
 

@@ -70,15 +70,8 @@ type loaded struct {
 	shells     shells       // commands of users
 	skills     skills
 	plugins    plugins
+	canvases   canvases
 	files      sync.Mutex // held while the session's own files are changed
-}
-
-// Lifecycle is something that happened to a session, for whoever lists sessions.
-type Lifecycle struct {
-	Type      string // "session.created", "session.updated" or "session.deleted"
-	SessionID string
-	Started   time.Time
-	Modified  time.Time
 }
 
 // Open makes a runtime. It does no network access, and reads nothing of the
@@ -212,6 +205,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
 	sess.tellEquipment()
+	h.showCanvases(cfg.CanvasProvider, cfg.Canvases, nil)
 	h.warnProvider()
 	return h, nil
 }
@@ -538,33 +532,6 @@ func (r *Runtime) unused(id string) error {
 		return &Error{Kind: KindConflict, Msg: "session " + id + " is in use in another process: close it there first"}
 	}
 	return nil
-}
-
-// Watch calls f for what happens to sessions until stop is called. f is called
-// from the sessions' goroutines and must not block.
-func (r *Runtime) Watch(f func(Lifecycle)) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.serial++
-	n := r.serial
-	r.watchers[n] = f
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.watchers, n)
-	}
-}
-
-func (r *Runtime) tell(l Lifecycle) {
-	r.mu.Lock()
-	fs := make([]func(Lifecycle), 0, len(r.watchers))
-	for _, f := range r.watchers {
-		fs = append(fs, f)
-	}
-	r.mu.Unlock()
-	for _, f := range fs {
-		f(l)
-	}
 }
 
 // Close takes all sessions out of this process and releases the store. Work under

@@ -156,6 +156,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	h.load(s)
 	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
 		s.tellEquipment()
+		h.showCanvases(cfg.CanvasProvider, cfg.Canvases, cfg.OpenCanvases)
 	}
 	return err
 }

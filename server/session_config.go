@@ -30,8 +30,6 @@ var sessionFields = []fieldRule{
 	{name: "agent"},
 	{name: "askUserVariant", any: true},
 	{name: "authClientIdMetadataUrl", any: true},
-	{name: "canvases"},
-	{name: "canvasProvider"},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
@@ -51,7 +49,6 @@ var sessionFields = []fieldRule{
 	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
-	{name: "extensionInfo"},
 	{name: "extensionSdkPath"},
 	{name: "factories"},
 	{name: "featureFlags", any: true},
@@ -66,7 +63,6 @@ var sessionFields = []fieldRule{
 	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "mcpServers"},
 	{name: "memory"},
-	{name: "openCanvases"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
@@ -193,6 +189,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	}
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
+	cfg.Canvases, cfg.CanvasProvider = p.canvases(), p.canvasParams.provider()
 	return cfg
 }
 
@@ -210,6 +207,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	}
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
+	cfg.Canvases, cfg.CanvasProvider, cfg.OpenCanvases = p.canvases(), p.canvasParams.provider(), p.OpenCanvases
 	return cfg
 }
 

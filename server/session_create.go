@@ -18,6 +18,8 @@ type openedResult struct {
 	WorkspacePath   string       `json:"workspacePath"`
 	Capabilities    capabilities `json:"capabilities"`
 	ModelState      modelState   `json:"modelState"`
+	// OpenCanvases are of session.resume.
+	OpenCanvases []transom.OpenCanvas `json:"openCanvases,omitempty"`
 }
 
 // capabilities says what of a client's user interface may be asked for.
@@ -39,7 +41,7 @@ func opened(s *transom.Session) openedResult {
 	i := s.Info()
 	return openedResult{
 		SessionID: i.ID, NativeSessionID: i.ID, StartTime: wireTime(i.Started), IsRemote: i.Remote, Mode: i.Mode,
-		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s),
+		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s), OpenCanvases: s.OpenCanvases(),
 	}
 }
 
@@ -156,6 +158,7 @@ type sessionParams struct {
 	Commands           []wireCommand `json:"commands"`
 	shapeParams
 	skillParams
+	canvasParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`

@@ -13,7 +13,7 @@ const (
 	reasonAccount    = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
 	reasonAgents     = "custom agents and sub-agents are not served yet"
 	reasonAutopilot  = "the autopilot's objective is not served yet"
-	reasonCanvas     = "canvases are not served"
+	reasonCanvas     = "a client that shows canvases declares them with session.create and session.resume"
 	reasonCommands   = "commands here leave nothing for the client to finish"
 	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
 	reasonExtensions = "extensions are not served"
@@ -72,11 +72,6 @@ var refusals = []refusal{
 	{"session.agent.setPrompt", reasonAgents},
 	{"session.autopilotObjective.getState", reasonAutopilot},
 	{"session.cancelAllBackgroundAgents", reasonAgents},
-	{"session.canvas.action.invoke", reasonCanvas},
-	{"session.canvas.close", reasonCanvas},
-	{"session.canvas.list", reasonCanvas},
-	{"session.canvas.listOpen", reasonCanvas},
-	{"session.canvas.open", reasonCanvas},
 	{"session.canvas.provider.register", reasonCanvas},
 	{"session.canvas.provider.unregister", reasonCanvas},
 	{"session.commands.finalizeInvocationEffect", reasonCommands},

@@ -63,6 +63,8 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
+	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
