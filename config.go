@@ -135,6 +135,8 @@ type SessionConfig struct {
 	// Canvases are what this host shows, under the name of CanvasProvider.
 	Canvases       []Canvas
 	CanvasProvider CanvasProvider
+	// Factories are what this host does when it is asked to.
+	Factories []Factory
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -213,6 +215,8 @@ type ResumeConfig struct {
 	Canvases       []Canvas
 	CanvasProvider CanvasProvider
 	OpenCanvases   []OpenCanvas
+	// Factories are what this host does when it is asked to.
+	Factories []Factory
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }

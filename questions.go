@@ -114,6 +114,7 @@ func (s *loaded) question(ctx context.Context, kind, client string, asked, done 
 func (h *Session) left() {
 	s := h.sess
 	h.hideCanvases()
+	s.lostFactories(h.client.ID)
 	s.questions.lost(h.client.ID, func(kind string) bool { return kind == aboutElicitation && !s.View().Elicits() })
 }
 

@@ -71,6 +71,7 @@ type loaded struct {
 	skills     skills
 	plugins    plugins
 	canvases   canvases
+	factories  factories
 	files      sync.Mutex // held while the session's own files are changed
 }
 
@@ -206,6 +207,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.warn(cfg.Unserved)
 	sess.tellEquipment()
 	h.showCanvases(cfg.CanvasProvider, cfg.Canvases, nil)
+	sess.factories.declare(h.client.ID, cfg.Factories)
 	h.warnProvider()
 	return h, nil
 }

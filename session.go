@@ -157,6 +157,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
 		s.tellEquipment()
 		h.showCanvases(cfg.CanvasProvider, cfg.Canvases, cfg.OpenCanvases)
+		if cfg.Factories != nil {
+			s.factories.declare(h.client.ID, cfg.Factories)
+		}
 	}
 	return err
 }

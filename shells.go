@@ -214,5 +214,6 @@ func (o *sharedOutput) text() string {
 // release ends what the session started beside its turns.
 func (s *loaded) release() error {
 	s.shells.end()
+	s.stopFactories()
 	return s.cleanup()
 }

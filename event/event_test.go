@@ -27,7 +27,7 @@ var payloads = []Payload{
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
 	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
-	CanvasOpened{}, CanvasClosed{}, CanvasUnavailable{}, CanvasRecorded{}, CanvasRemoved{}, CanvasRegistry{},
+	CanvasOpened{}, CanvasClosed{}, CanvasUnavailable{}, CanvasRecorded{}, CanvasRemoved{}, CanvasRegistry{}, FactoryUpdated{}, FactoryStarted{}, FactorySettled{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

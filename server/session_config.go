@@ -49,8 +49,6 @@ var sessionFields = []fieldRule{
 	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
-	{name: "extensionSdkPath"},
-	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
@@ -66,7 +64,6 @@ var sessionFields = []fieldRule{
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
-	{name: "requestExtensions"},
 	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
@@ -189,6 +186,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	}
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
+	cfg.Factories = p.Factories
 	cfg.Canvases, cfg.CanvasProvider = p.canvases(), p.canvasParams.provider()
 	return cfg
 }
@@ -201,12 +199,13 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
+		RequestPermission: p.RequestPermission && c.only == "", ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
 	}
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
+	cfg.Factories = p.Factories
 	cfg.Canvases, cfg.CanvasProvider, cfg.OpenCanvases = p.canvases(), p.canvasParams.provider(), p.OpenCanvases
 	return cfg
 }

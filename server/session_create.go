@@ -45,6 +45,14 @@ func opened(s *transom.Session) openedResult {
 	}
 }
 
+// opened answers the request, and starts the extensions that it asks for.
+func (c *conn) opened(s *transom.Session, p *sessionParams) openedResult {
+	c.launch(s, p)
+	out := opened(s)
+	out.Capabilities.Extensions = c.srv.extensionsOf(s.ID()) != nil
+	return out
+}
+
 // createSession begins a session. The answer comes first, then its events.
 func createSession(c *conn, r *jsonrpc2.Responder) {
 	p := new(sessionParams)
@@ -65,7 +73,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 			}
 			c.enter(s.ID(), func(l *lane) bool {
 				a := l.attach(s)
-				r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+				r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 				return false
 			})
 			return nil, nil
@@ -80,7 +88,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 				return nil, fail(r.Request().Method, err)
 			}
 			a := l.attach(s)
-			r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+			r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 			return nil, nil
 		})
 		return true
@@ -113,7 +121,7 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 				return nil, fail(r.Request().Method, err)
 			}
 			a := l.attach(s)
-			r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+			r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 			return nil, nil
 		})
 		return true
@@ -159,6 +167,8 @@ type sessionParams struct {
 	shapeParams
 	skillParams
 	canvasParams
+	factoryParams
+	extensionParams
 
 	RequestUserInput    bool `json:"requestUserInput"`
 	RequestExitPlanMode bool `json:"requestExitPlanMode"`

@@ -16,8 +16,8 @@ const (
 	reasonCanvas     = "a client that shows canvases declares them with session.create and session.resume"
 	reasonCommands   = "commands here leave nothing for the client to finish"
 	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
-	reasonExtensions = "extensions are not served"
-	reasonFactory    = "factories are not served"
+	reasonExtensions = "extensions belong to a session here (requestExtensions): see session.extensions.list"
+	reasonFactory    = "factories have no sub-agents yet, and the model starts none; see session.factory.run"
 	reasonHistory    = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
@@ -77,25 +77,9 @@ var refusals = []refusal{
 	{"session.commands.finalizeInvocationEffect", reasonCommands},
 	{"session.contentExclusion.checkPaths", reasonManaged},
 	{"session.debug.collectLogs", reasonDebug},
-	{"session.extensions.disable", reasonExtensions},
-	{"session.extensions.enable", reasonExtensions},
-	{"session.extensions.list", reasonExtensions},
-	{"session.extensions.reload", reasonExtensions},
 	{"session.extensions.sendAttachmentsToMessage", reasonExtensions},
 	{"session.factory.agent", reasonFactory},
-	{"session.factory.cancel", reasonFactory},
-	{"session.factory.getRun", reasonFactory},
-	{"session.factory.getRunDetail", reasonFactory},
-	{"session.factory.getRunProgress", reasonFactory},
-	{"session.factory.journal.get", reasonFactory},
-	{"session.factory.journal.put", reasonFactory},
-	{"session.factory.listRuns", reasonFactory},
-	{"session.factory.log", reasonFactory},
-	{"session.factory.pause", reasonFactory},
-	{"session.factory.pauseAtCheckpoint", reasonFactory},
-	{"session.factory.resume", reasonFactory},
 	{"session.factory.resumeFromTool", reasonFactory},
-	{"session.factory.run", reasonFactory},
 	{"session.factory.runFromTool", reasonFactory},
 	{"session.fleet.start", reasonAgents},
 	{"session.gitHubAuth.getAllAuthAvailable", reasonAccount},

@@ -99,6 +99,8 @@ var layers = []struct {
 	{"sessionfs", 0},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
+	{"internal/factory", 0},
+	{"internal/extension", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
