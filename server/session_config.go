@@ -152,7 +152,7 @@ func isEmpty(v json.RawMessage) bool {
 }
 
 // decode reads the params and notes what of them is not served.
-func (p *sessionParams) decode(req jsonrpc2.Request) error {
+func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
 	if err := decode(req, p); err != nil {
 		return err
 	}
@@ -161,6 +161,9 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
+	if p.RequestExtensions && !extensions {
+		p.unserved = append(p.unserved, "requestExtensions")
+	}
 	return nil
 }
 

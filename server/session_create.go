@@ -56,7 +56,7 @@ func (c *conn) opened(s *transom.Session, p *sessionParams) openedResult {
 // createSession begins a session. The answer comes first, then its events.
 func createSession(c *conn, r *jsonrpc2.Responder) {
 	p := new(sessionParams)
-	if err := p.decode(r.Request()); err != nil {
+	if err := p.decode(r.Request(), c.srv.cfg.Extensions); err != nil {
 		r.Reply(nil, err)
 		return
 	}
@@ -99,7 +99,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 // here already. The answer comes first, then the events.
 func resumeSession(c *conn, r *jsonrpc2.Responder) {
 	p := new(sessionParams)
-	if err := p.decode(r.Request()); err != nil {
+	if err := p.decode(r.Request(), c.srv.cfg.Extensions); err != nil {
 		r.Reply(nil, err)
 		return
 	}
