@@ -61,6 +61,9 @@ type BuiltInContext struct {
 	// Ask puts a request of the protocol to a host that answers it, such as
 	// "userInput.request"; without one it is a PeerGone error.
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	// BeforeWrite is to be told of each file that a tool is about to write to, and
+	// may refuse: nothing must be written then.
+	BeforeWrite func(ctx context.Context, change FileChange) error
 	// TodosChanged tells the hosts that the list may have changed.
 	TodosChanged func()
 	// ExitPlan asks the host's user to approve a plan, and puts the session into the
@@ -88,6 +91,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
+		BeforeWrite:  s.capture,
 		TodosChanged: func() { s.tell(event.TodosChanged{}) },
 		ExitPlan:     func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
 	})

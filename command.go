@@ -8,6 +8,7 @@ import (
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // Command is something to do to a session: one of the types below, for
@@ -40,6 +41,9 @@ type Message struct {
 	// RequestHeaders are added to the model calls of the message's turn. They are
 	// never written down.
 	RequestHeaders map[string]string
+	// Trace is the place in a trace that the message's turn belongs to; the zero
+	// Context is the session's.
+	Trace trace.Context
 
 	lead, trail string // what the model reads of the attachments
 }
@@ -62,7 +66,7 @@ func (m Message) body() (turn.Body, error) {
 	if err := m.fits(); err != nil {
 		return nil, err
 	}
-	return turn.Send{Headers: m.RequestHeaders, Message: event.Queued{
+	return turn.Send{Headers: turn.WithTrace(m.RequestHeaders, m.Trace), Message: event.Queued{
 		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments, Lead: m.lead, Trail: m.trail,
 		AgentMode: m.AgentMode, Steering: m.Immediate,
 	}}, nil
@@ -132,6 +136,9 @@ type Configure struct {
 	// goes back to what the provider says.
 	Vision *bool
 
+	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
+	MaxAICredits *float64
+
 	renews   bool // the system message is another one
 	reoffers bool // the built-in tools are own
 	own      *tool.Registry
@@ -147,10 +154,13 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
+			}
+			if c.MaxAICredits != nil {
+				s.Credits, s.Notice = *c.MaxAICredits, limits(*c.MaxAICredits)
 			}
 			if c.reoffers {
 				s.BuiltIns = c.own

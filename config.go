@@ -6,8 +6,10 @@ import (
 	"log/slog"
 
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // Config says what a [Runtime] works with. The zero Config is usable.
@@ -37,8 +39,14 @@ type Config struct {
 	Retry model.RetryPolicy
 	// BuiltIns makes Transom's own tools for a session; nil: there are none.
 	BuiltIns func(BuiltInContext) (BuiltIns, error)
+	// MCP makes what connects a session to MCP servers, such as host.New of package
+	// mcp/host; nil: sessions that have servers are refused.
+	MCP func(mcp.Context) (mcp.Host, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
+	// Observer is told what sessions did, for traces and metrics: see package
+	// telemetry. nil: nobody is, and nothing is kept for it.
+	Observer trace.Observer
 	// Logger gets what no client is told; nil is silence.
 	Logger *slog.Logger
 	// Dir is the working directory of sessions that name none; "" is the
@@ -53,6 +61,9 @@ type Config struct {
 type SessionConfig struct {
 	// ID names the session; "" makes a random one.
 	ID string
+	// Trace is the place in a trace that the session's work belongs to, where a
+	// message names none of its own. It is not stored.
+	Trace trace.Context
 	// Model and ReasoningEffort are passed to the provider.
 	Model           string
 	ReasoningEffort string
@@ -60,6 +71,8 @@ type SessionConfig struct {
 	Streaming bool
 	// Tools are what this host declares.
 	Tools []tool.Tool
+	// MCP says which MCP servers the session has; nil: none.
+	MCP *MCPConfig
 	// AvailableTools limits what the model is offered, by name or pattern; nil is
 	// no limit. ExcludedTools are never offered.
 	AvailableTools []string
@@ -77,8 +90,9 @@ type SessionConfig struct {
 	SkipCustomInstructions bool
 	// HiddenTools are not offered to the root agent, by name or pattern.
 	HiddenTools []string
-	// MaxAICredits is told to the model as what the session may use; 0 is nothing.
-	// Nothing is counted against it: no provider says what a request costs.
+	// MaxAICredits is what the session may cost, in AI credits; 0 is anything. It is
+	// told to the model, and once it is used up no model call is made unless the host
+	// raises it: see [Session.Take]. Only accounts say what requests cost.
 	MaxAICredits float64
 	// ClientName is added to the User-Agent of model requests.
 	ClientName string
@@ -94,6 +108,9 @@ type SessionConfig struct {
 	NoSockets bool
 	// Compaction says when the window is summarised by itself; nil is the default.
 	Compaction *Compaction
+	// TrackFiles keeps the files that Transom's own tools create and edit write to as
+	// they were before, so that a [Rewind] can bring them back.
+	TrackFiles bool
 	// Provider is the session's own access to a model.
 	Provider *ProviderConfig
 	// Providers and Models are further ones, named provider/id, beside whatever
@@ -152,6 +169,8 @@ type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (
 // that is loaded as it is; one that is stored takes what its log holds, else the
 // default.
 type ResumeConfig struct {
+	// Trace is as in [SessionConfig]; the zero Context leaves what was there.
+	Trace trace.Context
 	// Model and ReasoningEffort are what the log says where nil.
 	Model           *string
 	ReasoningEffort *string
@@ -160,6 +179,9 @@ type ResumeConfig struct {
 	// Tools are what this host declares; nil declares none. They are not stored: a
 	// call that is open is answered by [AnswerTool], whether declared again or not.
 	Tools []tool.Tool
+	// MCP is as in [SessionConfig], and not stored. Servers that are there already, and
+	// whose configuration is the same, keep their process.
+	MCP *MCPConfig
 	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
 	AvailableTools *[]string
 	ExcludedTools  *[]string
@@ -171,7 +193,10 @@ type ResumeConfig struct {
 	OrganizationInstructions *string
 	SkipCustomInstructions   *bool
 	// HiddenTools and the like are as in [SessionConfig]; not stored.
-	HiddenTools      *[]string
+	HiddenTools *[]string
+	// TrackFiles is as in [SessionConfig]. A session that keeps track goes on doing
+	// so; one that has had a turn without does not begin.
+	TrackFiles       bool
 	MaxAICredits     *float64
 	ClientName       *string
 	ReasoningSummary *string

@@ -63,13 +63,17 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	compaction, err := or(cfg.Compaction).settings()
+	if err == nil && cfg.TrackFiles && r.snapshots(cfg.ID) == "" {
+		err = &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of: the store of this runtime has no directory for a session"}
+	}
 	if err != nil {
 		return nil, turn.Settings{}, err
 	}
 	return h, turn.Settings{
+		Traced: r.cfg.Observer != nil, Trace: cfg.Trace,
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
 		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
-		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
+		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits), Credits: cfg.MaxAICredits,
 	}, nil
 }
 
@@ -125,7 +129,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
 		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
-		Quiet: cfg.Quiet, AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
+		Quiet: cfg.Quiet, Track: cfg.TrackFiles && s.captured.store.Dir != "", AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
 		dir, err := h.rt.dir(*cfg.Dir)
@@ -144,17 +148,24 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
+	awaited, err := h.rt.serve(s, cfg.MCP)
+	if err != nil {
+		return err
+	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
+	settings.Awaited = awaited
 	in.Settings = &settings
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
 	}
 	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
 	h.load(s)
-	if _, err = s.Do(context.WithoutCancel(ctx), in, sub); err == nil {
+	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
+	s.reposted()
+	if err == nil {
 		s.tellEquipment()
 		h.showCanvases(cfg.CanvasProvider, cfg.Canvases, cfg.OpenCanvases)
 		if cfg.Factories != nil {
@@ -169,10 +180,13 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{Traced: r.cfg.Observer != nil, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
+	}
+	if cfg.Trace.Parent != "" {
+		out.Trace = cfg.Trace
 	}
 	if cfg.Streaming != nil {
 		out.Streaming = *cfg.Streaming
@@ -187,7 +201,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Hidden = filter(*cfg.HiddenTools)
 	}
 	if cfg.MaxAICredits != nil {
-		out.Notice = limits(*cfg.MaxAICredits)
+		out.Notice, out.Credits = limits(*cfg.MaxAICredits), *cfg.MaxAICredits
 	}
 	if cfg.Compaction != nil || !out.Compaction.Enabled && fresh {
 		compaction, err := or(cfg.Compaction).settings()
@@ -258,6 +272,9 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 		body = a
 	}
 	h.sess.Post(body, nil, func(v any, err error) {
+		if s, ok := c.(settler); ok {
+			v, err = s.settle(v, err)
+		}
 		if done != nil {
 			done(v, wrap(c.op(), h.id, err))
 		}
@@ -265,6 +282,11 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 	if set, ok := c.(Configure); ok && set.reoffers {
 		h.sess.tellSkills()
 	}
+}
+
+// settler is a command that makes its result of what the core gave.
+type settler interface {
+	settle(v any, err error) (any, error)
 }
 
 // located is the command with what it needs of the machine: directories and

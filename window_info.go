@@ -68,7 +68,7 @@ func (w Window) Tokens() int { return w.SystemTokens + w.ToolTokens + w.MessageT
 // Window measures the session's window.
 func (h *Session) Window() Window {
 	v := h.sess.View()
-	w := Window{Limit: v.Live.Settings.TokenLimit, SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
+	w := Window{Limit: v.Limit(), SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
 	names := map[string]string{}
 	for _, m := range v.Window.Messages("") {
 		for _, c := range m.Calls {

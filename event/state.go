@@ -85,7 +85,9 @@ type CommandCompleted struct {
 type ElicitationRequested struct {
 	RequestID       string          `json:"requestId"`
 	Message         string          `json:"message"`
-	Mode            string          `json:"mode,omitempty"` // "form" or "url"
+	Mode            string          `json:"mode,omitempty"`              // "form" or "url"
+	Source          string          `json:"elicitationSource,omitempty"` // the MCP server that asks
+	URL             string          `json:"url,omitempty"`
 	RequestedSchema json.RawMessage `json:"requestedSchema,omitempty"`
 }
 

@@ -36,9 +36,7 @@ var sessionFields = []fieldRule{
 	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
-	{name: "disabledMcpServers", any: true},
 	{name: "embeddingCacheStorage", any: true},
-	{name: "enableFileChangeTracking"},
 	{name: "enableFileHooks"},
 	{name: "enableGitHubTelemetryForwarding"},
 	{name: "enableHostGitOperations"},
@@ -46,7 +44,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "envValueMode", any: true},
 	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "featureFlags", any: true},
@@ -59,18 +56,13 @@ var sessionFields = []fieldRule{
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
-	{name: "mcpServers"},
 	{name: "memory"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
-	{name: "requestAutoModeSwitch"},
 	{name: "requestCanvasRenderer"},
-	{name: "requestMcpApps"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
-	{name: "traceparent", any: true},
-	{name: "tracestate", any: true},
 }
 
 // optionFields are the settings that only session.options.update has, besides
@@ -92,6 +84,7 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
 	{name: "enableCitations"},
+	{name: "enableFileChangeTracking"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
 	{name: "eventsLogDirectory"},
@@ -114,7 +107,6 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
 	{name: "sessionCapabilities", any: true},
-	{name: "sessionLimits"},
 	{name: "shell"},
 	{name: "shellInitProfile", any: true},
 	{name: "shellProcessFlags"},
@@ -177,16 +169,17 @@ func value[T any](p *T) (v T) {
 // create is the configuration of a new session.
 func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
-		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission, OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
+	cfg.MCP = p.mcp()
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	cfg.Factories = p.Factories
@@ -198,14 +191,16 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 // stays as it is.
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	cfg := transom.ResumeConfig{
+		Trace: p.at(),
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
 		RequestPermission: p.RequestPermission && c.only == "", ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
-		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), Unserved: p.unserved,
+		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
+	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	cfg.Factories = p.Factories

@@ -35,6 +35,7 @@ func detach(c *conn, r *jsonrpc2.Responder, unknown bool) {
 func (c *conn) close(ctx context.Context, l *lane, a *attachment) error {
 	a.reads.Wait()
 	c.releaseExtensions(l.id)
+	l.ends()
 	if err := a.sess.Close(ctx); err != nil {
 		return err
 	}
@@ -54,6 +55,7 @@ func deleteSession(c *conn, r *jsonrpc2.Responder) {
 			a := l.attached()
 			if a != nil {
 				a.reads.Wait()
+				l.ends()
 			}
 			c.claim(p.SessionID)
 			err := c.srv.cfg.Runtime.DeleteSession(ctx, p.SessionID)
@@ -112,6 +114,7 @@ func endSession[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, end func(ctx 
 		r.Go(func(ctx context.Context) (any, error) {
 			defer l.leave()
 			a.reads.Wait()
+			l.ends()
 			err := end(ctx, a.sess, p)
 			if err == nil {
 				select {

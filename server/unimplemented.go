@@ -18,7 +18,6 @@ const (
 	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
 	reasonExtensions = "extensions belong to a session here (requestExtensions): see session.extensions.list"
 	reasonFactory    = "factories have no sub-agents yet, and the model starts none; see session.factory.run"
-	reasonHistory    = "truncation and rewind are not served yet; clearContext and compact are"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
 	reasonMCP        = "MCP servers are not served yet; declare the host's own tools with session.create"
@@ -90,10 +89,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.logoutUser", reasonAccount},
 	{"session.gitHubAuth.refreshCopilotUser", reasonAccount},
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
-	{"session.history.listRewindPoints", reasonHistory},
-	{"session.history.previewRewind", reasonHistory},
-	{"session.history.rewind", reasonHistory},
-	{"session.history.truncate", reasonHistory},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
 	{"session.mcp.apps.callTool", reasonMCP},
@@ -104,12 +99,7 @@ var refusals = []refusal{
 	{"session.mcp.apps.setHostContext", reasonMCP},
 	{"session.mcp.cancelSamplingExecution", reasonMCP},
 	{"session.mcp.configureGitHub", reasonMCP},
-	{"session.mcp.disable", reasonMCP},
-	{"session.mcp.enable", reasonMCP},
 	{"session.mcp.executeSampling", reasonMCP},
-	{"session.mcp.isServerRunning", reasonMCP},
-	{"session.mcp.list", reasonMCP},
-	{"session.mcp.listTools", reasonMCP},
 	{"session.mcp.moveLoadingToBackground", reasonMCP},
 	{"session.mcp.oauth.authenticationStateChanged", reasonMCP},
 	{"session.mcp.oauth.handlePendingRequest", reasonMCP},
@@ -117,16 +107,12 @@ var refusals = []refusal{
 	{"session.mcp.oauth.probe", reasonMCP},
 	{"session.mcp.oauth.respond", reasonMCP},
 	{"session.mcp.registerExternalClient", reasonMCP},
-	{"session.mcp.reload", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
 	{"session.mcp.removeGitHub", reasonMCP},
 	{"session.mcp.resources.list", reasonMCP},
 	{"session.mcp.resources.listTemplates", reasonMCP},
 	{"session.mcp.resources.read", reasonMCP},
-	{"session.mcp.restartServer", reasonMCP},
 	{"session.mcp.setEnvValueMode", reasonMCP},
-	{"session.mcp.startServer", reasonMCP},
-	{"session.mcp.stopServer", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
 	{"session.metadata.getClientMetadata", reasonMetadata},
 	{"session.metadata.updateClientMetadata", reasonMetadata},
@@ -169,11 +155,9 @@ var refusals = []refusal{
 	{"session.workspaces.writeAutopilotObjective", reasonWorkspace},
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
-	{"sessions.fork", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.getPersistedRemoteSteerable", reasonSessions},
-	{"sessions.readPersistedEvents", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 

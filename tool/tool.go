@@ -69,6 +69,8 @@ type Tool struct {
 	// Source says where the tool comes from, for the patterns that hosts filter
 	// tools by ("builtin:NAME"); "" is [Custom].
 	Source Source
+	// Origin says where a tool of an MCP server comes from; nil for others.
+	Origin *Origin
 	// Permission says what has to be asked before a call runs, with what a person
 	// needs to decide: the command, the change, the path. It may look at files,
 	// and must not change anything. nil: a call is asked about as one of a custom
@@ -88,6 +90,9 @@ const (
 	BuiltIn Source = "builtin" // Transom's
 	MCP     Source = "mcp"     // an MCP server's
 )
+
+// Origin is the MCP server that has a tool, and the tool's name there.
+type Origin struct{ Server, Tool string }
 
 // Permission is what has to be asked before a call runs.
 type Permission struct {
@@ -113,6 +118,9 @@ type Call struct {
 	Name      string          // of the tool
 	Arguments json.RawMessage // a JSON object that satisfies the tool's schema
 	Dir       string          // the session's working directory
+	// Traceparent and Tracestate are the call's place in a trace (W3C Trace Context);
+	// "" where there is none.
+	Traceparent, Tracestate string
 }
 
 // ResultType says how a call ended. Its values are those of the wire.
@@ -144,6 +152,8 @@ type Result struct {
 	Telemetry json.RawMessage
 	// References are the names of tools that a tool search found.
 	References []string
+	// Structured is the result as JSON, for clients; the model reads Text.
+	Structured json.RawMessage
 	// Skill is a skill that the call loaded: where it succeeds, the skill's text
 	// follows the results of its batch in the conversation, as a message of its own.
 	Skill *Skill

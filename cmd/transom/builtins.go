@@ -16,6 +16,9 @@ func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
 	cfg := builtin.Config{
 		Dir: c.Dir, ExtraDirs: c.Dirs, SessionDir: c.Files, Home: c.Home, Environ: c.Environ, HideEnv: c.HideEnv, Secrets: c.Secrets,
 		AskUser: askUser(c), ExitPlan: exitPlan(c), TodosChanged: c.TodosChanged,
+		BeforeWrite: func(ctx context.Context, ch builtin.Change) error {
+			return c.BeforeWrite(ctx, transom.FileChange(ch))
+		},
 	}
 	if c.Kept != nil {
 		cfg.Kept, cfg.NoDatabase = c.Kept, true

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/mcp/host"
 	"github.com/transom-run/transom/server"
 )
 
@@ -30,7 +31,8 @@ const (
 
 // serve runs the server until its clients, its flags' mode or a signal end it.
 func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
-	log, err := o.logger(stderr)
+	logged := &filtered{w: stderr}
+	log, err := o.logger(logged)
 	if err != nil {
 		return err
 	}
@@ -50,19 +52,24 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer ln.Close()
 	}
+	watch, secrets, end := observer(log)
+	defer end()
 	rt, err := transom.Open(transom.Config{
+		Observer:    watch,
 		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
-		BuiltIns: builtIns, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
+		BuiltIns: builtIns, MCP: host.New, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
 	})
 	if err != nil {
 		return err
 	}
+	redact := rt.Redact
+	logged.redact.Store(&redact)
 	if o.remote {
 		log.Warn("--remote has no effect: there is no hosted service that sessions could be shown on")
 	}
 	// What runs below this process has no use for these, and must not print them.
 	harden()
-	rt.AddSecrets(token)
+	rt.AddSecrets(append(secrets, token)...)
 	for _, p := range peers {
 		rt.AddSecrets(p.Token)
 	}

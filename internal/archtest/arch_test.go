@@ -88,15 +88,20 @@ var layers = []struct {
 	{"internal/turn", 3},
 	{"internal/plugin", 3},
 	{"internal/window", 2},
+	{"internal/history", 2},
+	{"internal/preimage", 2},
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"mcp", 2},
 	{"internal/skill", 2},
 	{"model", 1},
 	{"tool", 1},
 	{"eventlog", 1},
 	{"event", 0},
 	{"sessionfs", 0},
+	{"trace", 0},
+	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/factory", 0},
@@ -104,6 +109,7 @@ var layers = []struct {
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
+	{"internal/stress", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

@@ -83,7 +83,7 @@ func (s *Set) runCreate(ctx context.Context, call tool.Call) (tool.Result, error
 		return failure("%s", why)
 	}
 	if s.cfg.BeforeWrite != nil {
-		if err := s.cfg.BeforeWrite(ctx, Change{Path: resolved}); err != nil {
+		if err := s.cfg.BeforeWrite(ctx, compare("", a.Text).of(Change{Path: resolved, After: []byte(a.Text)})); err != nil {
 			return failure("%s was not created: %v", path, err)
 		}
 	}

@@ -37,6 +37,12 @@ func dropEmpty(lines []string) []string {
 	return lines
 }
 
+// of counts the lines of a change.
+func (c change) of(ch Change) Change {
+	ch.Added, ch.Removed = c.newEnd-c.from, c.oldEnd-c.from
+	return ch
+}
+
 // core is the change without its surroundings, by which two changes are compared.
 func (c change) core() string {
 	var b strings.Builder

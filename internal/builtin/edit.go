@@ -137,7 +137,7 @@ func (s *Set) runEdit(ctx context.Context, call tool.Call) (tool.Result, error) 
 		return failure("%s has changed since the edit was approved: nothing was written. View it and try again.", e.path)
 	}
 	if s.cfg.BeforeWrite != nil {
-		if err := s.cfg.BeforeWrite(ctx, Change{Path: e.resolved, Exists: true, Before: []byte(e.before), Mode: e.info.Mode()}); err != nil {
+		if err := s.cfg.BeforeWrite(ctx, compare(e.before, e.after).of(Change{Path: e.resolved, Exists: true, Before: []byte(e.before), Mode: e.info.Mode(), After: []byte(e.after)})); err != nil {
 			return failure("%s was not changed: %v", e.path, err)
 		}
 	}

@@ -295,7 +295,12 @@ func TestBeforeWrite(t *testing.T) {
 	refuse = errors.New("not now")
 	r.refusal("edit", args("path", "f", "old_str", "two", "new_str", "three"), "not now")
 	r.refusal("create", args("path", "h", "file_text", "x"), "not now")
-	want := []Change{{f, true, []byte("one\n"), 0o640}, {Path: r.path("g")}, {f, true, []byte("two\n"), 0o640}, {Path: r.path("h")}}
+	want := []Change{
+		{Path: f, Exists: true, Before: []byte("one\n"), Mode: 0o640, After: []byte("two\n"), Added: 1, Removed: 1},
+		{Path: r.path("g"), After: []byte("x"), Added: 1},
+		{Path: f, Exists: true, Before: []byte("two\n"), Mode: 0o640, After: []byte("three\n"), Added: 1, Removed: 1},
+		{Path: r.path("h"), After: []byte("x"), Added: 1},
+	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}

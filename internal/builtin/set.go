@@ -93,6 +93,10 @@ type Change struct {
 	Exists bool
 	Before []byte
 	Mode   os.FileMode
+	// After is what the file will hold; Added and Removed count the lines in which
+	// that differs.
+	After          []byte
+	Added, Removed int
 }
 
 // Set is the built-in tools of one session. Its methods may be called from any

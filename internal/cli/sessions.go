@@ -17,6 +17,7 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/filelog"
+	"github.com/transom-run/transom/internal/session"
 )
 
 const homeHelp = "directory of all state (default $COPILOT_HOME, else ~/.transom)"
@@ -213,18 +214,25 @@ func showLog(p *page, s transom.Stored, dir string, log eventlog.Log, tail []eve
 	if err != nil {
 		return fmt.Errorf("read the log of session %s: %w", s.ID, err)
 	}
+	if t.fold.Boundaries > 0 { // what a truncation left stands before it
+		now, _, err := session.Load(log)
+		if err != nil {
+			return fmt.Errorf("read the log of session %s: %w", s.ID, err)
+		}
+		t.fold = now.Durable
+	}
 	t.end()
 	return nil
 }
 
 // showWindow prints what a model call made now would hold.
 func showWindow(p *page, log eventlog.Log) error {
-	t := newTranscript(&page{w: io.Discard})
-	if err := eachRecord(log, t.record, t.damage); err != nil {
+	now, _, err := session.Load(log)
+	if err != nil {
 		return err
 	}
-	showMessages(p, t.fold.Window.Messages(t.fold.System))
-	if s := t.fold.Window.Seed(); s != nil {
+	showMessages(p, now.Window.Messages(now.System))
+	if s := now.Window.Seed(); s != nil {
 		p.item("seed", s.Text)
 	}
 	return nil

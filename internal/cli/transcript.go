@@ -109,6 +109,10 @@ var tellers = map[string]func(*transcript, *event.Event) error{
 	event.TypePermissionCompleted: teller((*transcript).permission),
 	event.TypeToolComplete:        teller((*transcript).result),
 	event.TypeContextCleared:      teller((*transcript).cleared),
+	event.TypeTruncated:           teller((*transcript).truncated),
+	event.TypeFileCaptured: teller(func(t *transcript, _ *event.Event, p event.FileCaptured) {
+		t.item("writes", p.Path)
+	}),
 	event.TypeSessionResume: teller(func(t *transcript, e *event.Event, p event.SessionResume) {
 		text := stamp(e.Timestamp)
 		if p.AlreadyInUse {
@@ -280,6 +284,16 @@ func (t *transcript) cleared(_ *event.Event, p event.ContextCleared) {
 	t.item("CLEARED", fmt.Sprintf("%s removed: the model sees nothing of window %d any more. The next one begins with the prompt of the clear, its seed.", plural(p.MessagesCleared, "message", "messages"), t.fold.Clears+1))
 	t.p.head("Window %d", t.fold.Clears+2)
 	t.item("seed", p.InitialMessage)
+}
+
+// truncated tells of a boundary: nothing of what stands before it is taken out of
+// the story.
+func (t *transcript) truncated(_ *event.Event, p event.Truncated) {
+	text := fmt.Sprintf("the history goes on behind its first %s: what followed them is kept here, and neither clients nor the model see it any more.", plural(int(p.Kept), "event", "events"))
+	if n := len(p.Restored); n > 0 {
+		text += fmt.Sprintf(" %s brought back.", plural(n, "file", "files"))
+	}
+	t.item("TRUNCATED", text)
 }
 
 // end tells how the session was left.

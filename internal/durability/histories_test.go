@@ -1,6 +1,20 @@
 package durability
 
-import "github.com/transom-run/transom"
+import (
+	"flag"
+	"time"
+
+	"github.com/transom-run/transom"
+)
+
+var (
+	full    = flag.Bool("durability.full", false, "kill at every point of every history, not at a few")
+	samples = flag.Int("durability.points", 4, "how many points of each history to kill at")
+	seed    = flag.Uint64("durability.seed", 0, "which points; 0 is by the clock")
+)
+
+// watchdog bounds one child and one resume.
+const watchdog = 20 * time.Second
 
 // history is what a session goes through.
 type history struct {

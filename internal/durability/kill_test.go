@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -21,15 +20,6 @@ import (
 	"testing"
 	"time"
 )
-
-var (
-	full    = flag.Bool("durability.full", false, "kill at every point of every history, not at a few")
-	samples = flag.Int("durability.points", 4, "how many points of each history to kill at")
-	seed    = flag.Uint64("durability.seed", 0, "which points; 0 is by the clock")
-)
-
-// watchdog bounds one child and one resume.
-const watchdog = 20 * time.Second
 
 // play starts a child that plays a history in a home, and waits for it. It returns
 // how many points the child has passed, or killed: it ended itself.

@@ -20,12 +20,13 @@ type place struct {
 
 // node is one published event in the shared list.
 type node struct {
-	ev     *event.Event
-	after  place    // where the log goes on after the event
-	not    []string // clients that are not to see it
-	weight int64    // bytes published up to and including this event
-	serial int64    // grows by one with each event
-	next   *node
+	ev      *event.Event
+	after   place    // where the log goes on after the event
+	not     []string // clients that are not to see it
+	weight  int64    // bytes published up to and including this event
+	serial  int64    // grows by one with each event
+	removed bool     // a boundary was made behind it; guarded by feed.mu
+	next    *node
 }
 
 // hidden is an event that some clients are not to see, kept for those who will
@@ -71,6 +72,9 @@ func (f *feed) publish(ps []publication) {
 	}
 	f.mu.Lock()
 	for _, p := range ps {
+		if b, ok := p.ev.Payload.(event.SnapshotRewind); ok {
+			f.remove(b.UpToEventID)
+		}
 		n := &node{ev: p.ev, after: p.after, not: p.not, weight: f.tail.weight + int64(len(p.ev.Line)), serial: f.tail.serial + 1}
 		f.tail.next = n
 		f.tail = n

@@ -39,6 +39,13 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 		s.compose(ctx, e)
 		return
 	}
+	if e.Kind == turn.HookConnect {
+		if s.cfg.Connect != nil {
+			s.cfg.Connect(ctx)
+		}
+		s.box.post(item{body: turn.HookDone{ID: e.ID}})
+		return
+	}
 	var merged map[string]json.RawMessage
 	for _, id := range e.Clients {
 		out, err := s.askHook(ctx, id, e)
@@ -80,6 +87,30 @@ func (s *Session) compose(ctx context.Context, e *turn.CallHook) {
 	if text, in.Err = s.cfg.Compose(ctx, place.Dir); in.Err == nil {
 		in.Output, in.Err = json.Marshal(map[string]string{"system": text})
 	}
+}
+
+// AskHooks asks the attached clients that have hooks about something that no turn
+// waits for, and returns what they came to; nil is no verdict.
+func (s *Session) AskHooks(ctx context.Context, kind turn.HookKind, input json.RawMessage) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it did not answer within %s", hookTime))
+	defer cancel()
+	var merged map[string]json.RawMessage
+	for _, c := range s.View().Live.Clients {
+		if !c.Hooks {
+			continue
+		}
+		out, err := s.askHook(ctx, c.ID, &turn.CallHook{Kind: kind, Input: input})
+		if err == nil {
+			merged, err = merge(merged, out)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if merged == nil {
+		return nil, nil
+	}
+	return json.Marshal(merged)
 }
 
 // askHook asks one client, and gives up on one that does not heed its context.

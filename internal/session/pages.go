@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/history"
 )
 
 // maxKept bounds the bytes of events that are kept for readers with cursors, and
@@ -189,7 +190,7 @@ func (r *pageReader) read() (moved <-chan struct{}, err error) {
 	}
 	for n.next != nil {
 		n = n.next
-		if !slices.Contains(n.not, r.q.Client) && !r.take(n.ev) {
+		if !n.removed && !slices.Contains(n.not, r.q.Client) && !r.take(n.ev) {
 			return nil, nil
 		}
 		r.at = cursor{n.after, f.epoch, n.serial, false}
@@ -200,6 +201,10 @@ func (r *pageReader) read() (moved <-chan struct{}, err error) {
 // readLog reads records up to what is kept. full says that the page ended before.
 func (r *pageReader) readLog(head *node) (full bool, err error) {
 	skip := r.at.skip
+	cuts, err := r.s.cuts()
+	if err != nil {
+		return false, err
+	}
 	for rec, err := range r.s.cfg.Log.Read(r.at.pos) {
 		if err != nil {
 			var damage *eventlog.DamageError
@@ -215,8 +220,10 @@ func (r *pageReader) readLog(head *node) (full bool, err error) {
 			skip--
 			continue
 		}
-		if e, err := event.Decode(rec.Line); err == nil && !r.take(e) {
-			return true, nil
+		if _, hidden := history.Behind(cuts, int64(rec.Pos)); !hidden {
+			if e, err := event.Decode(rec.Line); err == nil && !r.take(e) {
+				return true, nil
+			}
 		}
 		r.at = cursor{place: place{pos: rec.Next}, epoch: r.s.feed.epoch}
 	}
@@ -234,6 +241,10 @@ func (s *Session) pageBack(at cursor, q PageQuery) (Page, error) {
 		p.Expired = at.pos > end
 		end = min(end, at.pos)
 	}
+	cuts, err := s.cuts()
+	if err != nil {
+		return p, err
+	}
 	type found struct {
 		pos eventlog.Position
 		e   *event.Event
@@ -250,6 +261,9 @@ func (s *Session) pageBack(at cursor, q PageQuery) (Page, error) {
 		}
 		if rec.Pos >= end {
 			break
+		}
+		if _, hidden := history.Behind(cuts, int64(rec.Pos)); hidden {
+			continue
 		}
 		e, err := event.Decode(rec.Line)
 		if err != nil || !e.Public() || !q.Match(e) {
@@ -277,6 +291,24 @@ func (s *Session) pageBack(at cursor, q PageQuery) (Page, error) {
 func (f *feed) keep() {
 	if f.head == nil {
 		f.head, f.epoch = f.tail, newID()[:8]
+	}
+}
+
+// remove takes events that a boundary has removed out of what is kept: from the one
+// that it names, or from the first where that is kept no more. Subscribers who have
+// not come so far get them all the same, and then the boundary. f.mu is held.
+func (f *feed) remove(upTo string) {
+	if f.head == nil {
+		return
+	}
+	from := f.head
+	for n := f.head; n.next != nil; n = n.next {
+		if strings.EqualFold(n.next.ev.ID, upTo) {
+			from = n
+		}
+	}
+	for n := from.next; n != nil; n = n.next {
+		n.removed = true
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/history"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
@@ -30,6 +31,12 @@ type Config struct {
 	// Model resolves the provider of a request just before it is made, and may
 	// set the request's model where the session has none.
 	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
+	// Allow is asked before a model call of a loop; its error fails the turn. nil: all
+	// are allowed.
+	Allow func(ctx context.Context) error
+	// Another names a model that answers in place of one that limits the rate of
+	// requests; "" is none. last says that no further attempt would follow. nil: none.
+	Another func(ctx context.Context, limited string, err *model.Error, last bool) string
 	// Retry decides about further attempts; the zero policy is the default one.
 	Retry model.RetryPolicy
 	// Dir is the directory for files beside the log; "" is none.
@@ -50,11 +57,20 @@ type Config struct {
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
 	Compose func(ctx context.Context, dir string) (string, error)
+	// Restore brings files back to what they held before tools wrote to them; nil
+	// where none are kept.
+	Restore func([]event.FileRestore) turn.FilesRestored
+	// Connect waits until the MCP servers that the session was given are connected
+	// to, or have failed; it ends with its context. nil: there are none.
+	Connect func(ctx context.Context)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were
 	// written that clients may see. It must not block. nil: nobody is told.
 	Written func(at time.Time)
+	// Observe is told of each step that was made, from the session's own goroutine,
+	// with the state that it led to. It must not block. nil: nobody is told.
+	Observe func(in turn.Input, s *turn.State, ready *turn.Ready)
 	// Logger gets what nobody else is told; nil is silence.
 	Logger *slog.Logger
 }
@@ -93,6 +109,12 @@ type Session struct {
 	view atomic.Pointer[turn.State]
 	done chan struct{}
 
+	cut struct { // what is no part of the history, as of a number of boundaries
+		mu         sync.Mutex
+		boundaries int64
+		cuts       []history.Cut
+	}
+
 	askers  sync.Map // client id → Asker
 	hookers sync.Map // client id → Hooker
 
@@ -109,6 +131,7 @@ type Session struct {
 	staged         *staged            // the step that is being written; nil: none is
 	held           []item             // what came meanwhile, in order
 	stopCompaction context.CancelFunc // nil: none was made
+	parked         map[turn.Parked]func(any, error)
 	cancel         context.CancelFunc
 	effects        context.Context
 	running        sync.WaitGroup
@@ -214,6 +237,9 @@ func (s *Session) run() {
 
 // finish releases what the session holds, once its effects have ended.
 func (s *Session) finish() {
+	for _, done := range s.parked {
+		done(nil, ErrUnloaded)
+	}
 	for _, it := range s.box.close() {
 		if it.done != nil {
 			it.done(nil, ErrUnloaded)
@@ -264,11 +290,14 @@ func (s *Session) handle(it item) {
 // commit makes a step that is written the session's state, and says and does what
 // follows from it.
 func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Ready) {
-	before := s.state.Clears
+	before, bounds := s.state.Clears, s.state.Boundaries
 	s.state = next
 	if _, piece := in.Body.(turn.ModelChunk); piece {
 		s.publish(ready.Events) // together with the pieces that wait behind it
 		return
+	}
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(in, &s.state, &ready)
 	}
 	s.flush()
 	s.publishView()
@@ -290,10 +319,27 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	for _, e := range ready.Start {
 		s.start(e)
 	}
-	if it.done != nil {
+	if p, ok := ready.Result.(turn.Parked); ok && it.done != nil {
+		if s.parked == nil {
+			s.parked = map[turn.Parked]func(any, error){}
+		}
+		s.parked[p] = it.done
+	} else if it.done != nil {
 		it.done(ready.Result, nil)
 	}
-	s.due = s.due || s.state.Clears != before || int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
+	s.answer(ready.Answers)
+	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds ||
+		int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
+}
+
+// answer answers inputs that were parked.
+func (s *Session) answer(answers []turn.Answer) {
+	for _, a := range answers {
+		if done := s.parked[turn.Parked(a.ID)]; done != nil {
+			delete(s.parked, turn.Parked(a.ID))
+			done(a.Result, a.Err)
+		}
+	}
 }
 
 // complete fills in what the input's maker could not know.
@@ -322,6 +368,13 @@ func (s *Session) failed(it item, err error) {
 	var refusal *turn.Refusal
 	refused := errors.As(err, &refusal)
 	_, leaves := it.body.(turn.Detach)
+	if _, aborts := it.body.(turn.Abort); aborts && !refused {
+		s.abandon(err) // the turn ends, if not as the log would have it
+		if it.done != nil {
+			it.done(nil, nil)
+		}
+		return
+	}
 	if it.done != nil && (refused || !leaves) {
 		it.done(nil, err)
 		if it.sub != nil {
@@ -332,10 +385,17 @@ func (s *Session) failed(it item, err error) {
 	if refused || it.done != nil && !leaves && !outcome(it.body) {
 		return
 	}
+	if s.abandon(err) && leaves {
+		s.handle(it) // the turn is over: what is left of it needs no record
+	}
+}
+
+// abandon ends what is under way, because the log could not be written.
+func (s *Session) abandon(err error) bool {
 	s.cfg.Logger.Error("session log", "session", s.cfg.ID, "error", err)
 	next, ready, err := turn.Step(s.state, turn.Input{At: time.Now(), NewID: newID, Body: turn.StoreFailed{Err: err}})
 	if err != nil {
-		return
+		return false
 	}
 	s.state = next
 	s.dropPen()
@@ -344,9 +404,8 @@ func (s *Session) failed(it item, err error) {
 	s.flush()
 	s.cancel()
 	s.effects, s.cancel = context.WithCancel(context.Background())
-	if leaves {
-		s.handle(it) // the turn is over: what is left of it needs no record
-	}
+	s.answer(ready.Answers)
+	return true
 }
 
 // outcome reports whether an input is what a turn waits for.

@@ -3,11 +3,10 @@ package session
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/history"
 	"github.com/transom-run/transom/internal/turn"
 )
 
@@ -30,39 +29,49 @@ func newID() string {
 func NewID() string { return newID() }
 
 // Load folds a log into a state that nothing drives yet, and says what could not
-// be read. It begins at the log's checkpoint, where there is a good one.
+// be read. It begins at the log's checkpoint, where there is a good one. Where a
+// boundary follows that, the log is read from the start: what the history was
+// before the boundary stands nowhere else.
 func Load(log eventlog.Log) (turn.State, []eventlog.Damage, error) {
-	var s turn.State
-	from := eventlog.Position(0)
+	d, from := turn.Durable{}, eventlog.Position(0)
 	if c, ok := log.(eventlog.Checkpointer); ok {
 		if pos, data, ok := c.LoadCheckpoint(); ok {
-			if d, err := turn.Restore(data); err == nil {
-				s.Durable, from = d, pos
+			if kept, err := turn.Restore(data); err == nil {
+				d, from = kept, pos
 			}
 		}
 	}
-	var damages []eventlog.Damage
-	for rec, err := range log.Read(from) {
-		if err != nil {
-			var damage *eventlog.DamageError
-			if errors.As(err, &damage) {
-				damages = append(damages, damage.Damage)
-				continue
-			}
-			return s, damages, err
+	s, damages, bounded, err := load(log, d, from, nil)
+	if err == nil && bounded {
+		var x *history.Index
+		if x, err = index(log); err == nil {
+			s, damages, _, err = load(log, turn.Durable{}, 0, x)
 		}
-		e, err := event.Decode(rec.Line)
-		if err == nil {
-			var next turn.Durable
-			if next, err = s.Durable.Apply(e); err == nil {
-				s.Durable = next
-				continue
-			}
-		}
-		damages = append(damages, eventlog.Damage{Pos: rec.Pos, Bytes: int64(rec.Next - rec.Pos), Reason: err.Error()})
 	}
 	s.Live.Parked = s.Loop.Open
-	return s, damages, nil
+	return s, damages, err
+}
+
+// load folds a log from a place on. Without an index it ends at the first boundary.
+func load(log eventlog.Log, d turn.Durable, from eventlog.Position, x *history.Index) (s turn.State, damages []eventlog.Damage, bounded bool, err error) {
+	s.Durable = d
+	note := func(d eventlog.Damage) { damages = append(damages, d) }
+	err = records(log, from, note, func(rec eventlog.Record, e *event.Event) error {
+		if x == nil && e.Type == event.TypeTruncated {
+			bounded = true
+			return errEnough
+		}
+		apply := s.Durable.Apply
+		if x != nil && x.Hidden(int64(rec.Pos)) {
+			apply = s.Durable.Behind
+		}
+		next, err := apply(e)
+		if err == nil {
+			s.Durable = next
+		}
+		return err
+	})
+	return s, damages, bounded, err
 }
 
 // Usable reports whether a checkpoint is one that this version reads.
@@ -91,23 +100,4 @@ func (s *Session) checkpoint() {
 	if err := c.SaveCheckpoint(s.kept, data); err != nil {
 		s.cfg.Logger.Debug("save checkpoint", "session", s.cfg.ID, "error", err)
 	}
-}
-
-// History reads the public events of a log, in order. What cannot be read is
-// passed over.
-func History(log eventlog.Log) ([]json.RawMessage, error) {
-	var out []json.RawMessage
-	for rec, err := range log.Read(0) {
-		if err != nil {
-			var damage *eventlog.DamageError
-			if errors.As(err, &damage) {
-				continue
-			}
-			return nil, err
-		}
-		if e, err := event.Decode(rec.Line); err == nil && e.Public() && e.Persisted() {
-			out = append(out, json.RawMessage(rec.Line))
-		}
-	}
-	return out, nil
 }

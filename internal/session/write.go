@@ -156,7 +156,7 @@ func (s *Session) lines(events []*event.Event) (lines [][]byte, provisional bool
 		}
 		lines = append(lines, e.Line)
 		switch e.Type {
-		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown:
+		case event.TypeSessionStart, event.TypeSessionWarning, event.TypeSessionShutdown, event.TypeTracking:
 		default:
 			provisional = false
 		}

@@ -260,16 +260,18 @@ func (m *machine) run(id string) {
 		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
 		m.start(&StartTool{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c)})
 	default: // a host's, or nobody is left to ask: it waits for a resume
+		at := m.s.ToolTrace(id)
 		m.emit(event.ExternalToolRequested{
 			RequestID: m.in.NewID(), SessionID: m.s.SessionID, ToolCallID: id, ToolName: c.Name,
-			Arguments: c.Args, WorkingDirectory: m.s.Dir,
+			Arguments: c.Args, WorkingDirectory: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State,
 		})
 	}
 }
 
 // call is a call as handlers see it.
 func (m *machine) call(c *Call) tool.Call {
-	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir}
+	at := m.s.ToolTrace(c.ID)
+	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State}
 }
 
 // settled is the outcome of a call that Transom answers itself.
@@ -327,6 +329,9 @@ func (m *machine) complete(id string, o tool.Outcome) {
 		if o.ModelText != o.EventMessage || len(o.Binary) > 0 {
 			p.Result = &event.ToolResult{Content: o.ModelText}
 		}
+	}
+	if p.Result != nil && len(o.Structured) <= tool.MaxResultBytes {
+		p.Result.Structured = o.Structured
 	}
 	for _, b := range o.Binary {
 		p.Result.Binary = append(p.Result.Binary, event.BinaryResult{Type: b.Type, Data: b.Data, MIMEType: b.MIMEType, Description: b.Description})

@@ -32,6 +32,9 @@ func (m *machine) clear(in Clear) error {
 
 // abort ends the running turn. What waits stays waiting (S8).
 func (m *machine) abort(in Abort) {
+	if m.s.goingBack() != nil {
+		return // no turn is running
+	}
 	m.dropCompaction("the turn was aborted")
 	if in.Reason == "" {
 		in.Reason = "user_initiated"
@@ -63,16 +66,32 @@ func (m *machine) stop() {
 // storeFailed ends a turn whose outcome could not be written. The log still
 // holds the loop: the next message closes it there.
 func (m *machine) storeFailed(in StoreFailed) {
-	m.ready.Cancel = true
 	l := &m.s.Live
+	if m.s.Phase() == Idle && l.Compacting == nil {
+		return // nothing was under way
+	}
 	if m.s.Phase() == Ending {
+		m.ready.Cancel = true
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
 		return
 	}
-	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Compacting = nil, nil, m.s.Loop.Open, nil, false, nil
-	m.ready.CancelCompaction = true
+	before := m.s
+	if c := l.Compacting; c != nil { // whoever waits for the summary is told
+		m.emit(event.EphemeralNote{Payload: event.CompactionComplete{
+			Error: in.Err.Error(), Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
+		}})
+	}
+	if l.Compacting, m.ready.CancelCompaction = nil, true; m.s.Phase() == Idle {
+		return
+	}
+	m.ready.Cancel = true
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, m.s.Loop.Open, nil, false
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
+	if before.goingBack() != nil {
+		m.parted(&before, &UnwrittenError{in.Err})
+		return
+	}
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
 	}})
@@ -101,7 +120,7 @@ func (m *machine) close(in Close) {
 	}
 	p := event.SessionShutdown{
 		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
-		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage,
+		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage, NanoAIU: m.s.NanoAIU(),
 		CodeChanges: event.CodeChanges{FilesModified: []string{}},
 	}
 	if p.ModelMetrics == nil {

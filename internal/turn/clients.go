@@ -123,14 +123,15 @@ func (f Filter) Matches(source tool.Source, name string) bool {
 }
 
 // offers computes what the model is offered: the built-in tools, then the tools of
-// all clients in the order in which they were declared. Where two declare one
-// name, the newest declaration counts, and a client's goes before a built-in one.
+// all clients in the order in which they were declared, then those of MCP servers.
+// Where two declare one name, the newest declaration counts, and a client's goes
+// before a built-in one and before a server's.
 func offers(clients []Client, s Settings) *Offers {
 	o := &Offers{byName: map[string]int{}}
 	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
 		for _, t := range c.Tools.All() {
 			name := t.Name
-			if s.Available.Set && !s.Available.Matches(t.Source, name) || s.Excluded.Matches(t.Source, name) || s.Hidden.Matches(t.Source, name) {
+			if !s.offers(t) {
 				continue
 			}
 			if i, ok := o.byName[name]; ok {
@@ -139,6 +140,12 @@ func offers(clients []Client, s Settings) *Offers {
 			}
 			o.byName[name] = len(o.list)
 			o.list = append(o.list, Offer{t, c.ID})
+		}
+	}
+	for _, t := range s.Servers.All() {
+		if _, taken := o.byName[t.Name]; !taken && s.offers(t) {
+			o.byName[t.Name] = len(o.list)
+			o.list = append(o.list, Offer{t, ""})
 		}
 	}
 	if len(o.list) == 0 {
@@ -150,6 +157,11 @@ func offers(clients []Client, s Settings) *Offers {
 		o.tokens += model.EstimateTool(&d)
 	}
 	return o
+}
+
+// offers reports whether the filters let a tool through.
+func (s *Settings) offers(t *tool.Compiled) bool {
+	return !(s.Available.Set && !s.Available.Matches(t.Source, t.Name) || s.Excluded.Matches(t.Source, t.Name) || s.Hidden.Matches(t.Source, t.Name))
 }
 
 // reoffer recomputes the offers after clients or settings changed, and notes
@@ -224,8 +236,10 @@ func (m *machine) detach(in Detach) {
 			m.ended() // nobody is left to answer
 		}
 		l.Parked = l.Parked || l.Prep != nil && m.s.Loop.Open
-		l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
-		return                     // the turn runs on with the tools it has; what needs a client waits for a resume
+		if m.s.goingBack() == nil { // that needs no client
+			l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
+		}
+		return // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
 	if m.s.Phase() != Acting {

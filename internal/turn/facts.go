@@ -80,6 +80,11 @@ func (s *State) Owner(command string) string {
 	return ""
 }
 
+// Hooked reports whether somebody attached has hooks.
+func (s *State) Hooked() bool {
+	return slices.ContainsFunc(s.Live.Clients, func(c Client) bool { return c.Hooks })
+}
+
 // Elicits reports whether somebody attached can ask a user for something.
 func (s *State) Elicits() bool { return elicits(s.Live.Clients) }
 
@@ -112,4 +117,19 @@ func (m *machine) answerer(a Answerer) {
 		}
 	}
 	m.s.Live.Clients = clients
+}
+
+// limited tells what the session may cost, where that was something else before.
+func (m *machine) limited(before float64) {
+	if m.s.Live.Settings.Credits != before {
+		m.emit(event.SessionLimitsChanged{Limits: m.s.limits()})
+	}
+}
+
+// limits is what the session may cost; nil is anything.
+func (s *State) limits() *event.SessionLimits {
+	if s.Live.Settings.Credits <= 0 {
+		return nil
+	}
+	return &event.SessionLimits{MaxAICredits: s.Live.Settings.Credits}
 }

@@ -12,25 +12,36 @@ import (
 	"github.com/transom-run/transom/tool"
 )
 
-// Apply folds one record of the log. Ephemeral events and unknown types change
+// Apply folds one record of the history. Ephemeral events and unknown types change
 // nothing. A record that cannot be read is an error; the state stays as it was,
 // and the fold may go on with the next record.
 func (d Durable) Apply(e *event.Event) (Durable, error) {
 	if e.Ephemeral {
 		return d, nil
 	}
-	next := d
-	var err error
-	if next.Window, err = d.Window.Apply(e); err != nil {
+	next, err := d.Behind(e)
+	if err != nil {
 		return d, err
 	}
+	if next.Thread, err = d.Thread.Apply(e); err != nil {
+		return d, err
+	}
+	return next, nil
+}
+
+// Behind folds one record that lies behind a boundary: it is no part of the history
+// and of the window, and counts for all else.
+func (d Durable) Behind(e *event.Event) (Durable, error) {
+	if e.Ephemeral {
+		return d, nil
+	}
+	next := d
 	if fold, ok := folds[e.Type]; ok && e.AgentID == "" {
 		if err := fold(&next, e); err != nil {
 			return d, fmt.Errorf("fold %s %s: %w", e.Type, e.ID, err)
 		}
 	}
 	if !e.Private() {
-		next.LastID = e.ID
 		next.Events++
 	}
 	return next, nil
@@ -65,6 +76,10 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
 	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
 	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
+	event.TypeTruncated:             foldInto((*Durable).foldTruncated),
+	event.TypeTracking:              foldInto((*Durable).foldTracking),
+	event.TypeRewindBegun:           foldInto((*Durable).foldRewind),
+	event.TypeRewindDropped:         foldInto((*Durable).foldDropped),
 	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
 }
 
@@ -260,6 +275,7 @@ func (d *Durable) addUsage(p event.Usage) {
 	u.Usage.OutputTokens += p.Output
 	u.Usage.CacheReadTokens += p.CacheRead
 	u.Usage.CacheWriteTokens += p.CacheWrite
+	u.NanoAIU += p.NanoAIU
 	usage[p.Model] = u
 	d.Usage = usage
 	d.APIMs += p.DurationMs
@@ -275,4 +291,12 @@ func (d *Durable) call(id string, change func(*Call)) {
 			return
 		}
 	}
+}
+
+// NanoAIU is what providers charged for the session, in billionths of an AI credit.
+func (d *Durable) NanoAIU() (n int64) {
+	for _, u := range d.Usage {
+		n += u.NanoAIU
+	}
+	return n
 }

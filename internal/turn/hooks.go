@@ -24,10 +24,14 @@ const (
 	HookAgentStop    HookKind = "agentStop"
 	HookError        HookKind = "errorOccurred"
 	HookSessionEnd   HookKind = "sessionEnd"
+	HookPreMCP       HookKind = "preMcpToolCall" // asked by whoever makes the call
 
 	// HookCompose is no hook of a host: the session itself composes the system
 	// message for its working directory, and posts it as "system".
 	HookCompose HookKind = "compose"
+	// HookConnect is none either: the session waits until the MCP servers that it was
+	// given are connected to, or have failed.
+	HookConnect HookKind = "connect"
 )
 
 // CallHook asks the clients that have hooks, one after the other, and posts
@@ -115,7 +119,7 @@ func (m *machine) hookDone(in HookDone) {
 		m.preToolDone(w.call, out, err)
 	case HookPostTool, HookPostFailure:
 		m.postToolDone(w, out, err)
-	case HookSessionStart, HookPrompt, HookTransformed, HookCompose:
+	case HookSessionStart, HookPrompt, HookTransformed, HookCompose, HookConnect:
 		m.prepared(w.kind, out, err)
 	case HookAgentStop:
 		m.stopDone(out, err)
@@ -291,8 +295,13 @@ func (m *machine) announce(id string, args json.RawMessage) {
 	if c == nil || c.Started {
 		return
 	}
-	m.emit(event.ToolStart{ToolCallID: id, ToolName: c.Name, Arguments: args, TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model})
-	if offer, ok := m.s.Live.Offers.Lookup(c.Name); ok && offer.IsTerminal {
+	e := event.ToolStart{ToolCallID: id, ToolName: c.Name, Arguments: args, TurnID: strconv.Itoa(m.s.Loop.Turn), Model: m.s.Model}
+	offer, known := m.s.Live.Offers.Lookup(c.Name)
+	if known && offer.Origin != nil {
+		e.MCPServerName, e.MCPToolName = offer.Origin.Server, offer.Origin.Tool
+	}
+	m.emit(e)
+	if known && offer.IsTerminal {
 		m.emit(event.Intent{ToolCallID: id, Terminal: true})
 	}
 }

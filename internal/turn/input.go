@@ -57,6 +57,7 @@ type Begin struct {
 	Settings     Settings
 	Client       Client
 	AlreadyInUse bool
+	Track        bool // capture the files that Transom's tools change
 }
 
 // Resume takes up a session, from the log or live. Result: nothing.
@@ -73,6 +74,7 @@ type Resume struct {
 	EventsBytes  int64
 	Loaded       bool // just now, from a log that others may have written since
 	PID          int  // of this process
+	Track        bool // capture files, where no turn was made without that
 }
 
 // Attach adds a client, or gives an attached one other tools.
@@ -93,6 +95,7 @@ type Suspend struct{ EventsBytes int64 }
 // Configure changes settings of the running session; nil leaves one as it is.
 type Configure struct {
 	Model      *string
+	Cause      string // of the change of model; "" is a host's wish
 	Effort     *string
 	Mode       *string
 	Name       *string
@@ -233,8 +236,10 @@ type Ready struct {
 	Cancel bool
 	// Start holds the effects to begin.
 	Start []Effect
-	// Result answers the input.
+	// Result answers the input; a Parked says that the answer comes later.
 	Result any
+	// Answers answer inputs that were parked.
+	Answers []Answer
 }
 
 // File is text that is too large for the window.

@@ -40,6 +40,11 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
+	squeezed = `new compacts limit=5000; send "1"; model text "x"; send "2"; model toolarge`
+
+	goingBack = used + `; goback user.message`
+	bringing  = `new; track; send "1"; model text "x"; goback user.message files; past`
+
 	hooked    = `new tools=a,b,end! hooks`
 	preparing = hooked + `; send "go"`
 	working   = preparing + `; hook; hook; hook`
@@ -58,16 +63,17 @@ var cases = map[string]string{
 	"unborn close closed":   `close`,
 	"unborn suspend closed": `suspend`,
 
-	"idle resume idle":     born + `; resume B`,
-	"idle resume thinking": born + `; send "1"; send "2"; abort; resume B continue`,
-	"idle attach idle":     born + `; attach B tools=c`,
-	"idle detach idle":     born + `; detach A lost`,
-	"idle detach closed":   born + `; detach A`,
-	"idle configure idle":  born + `; configure mode=plan`,
-	"idle send thinking":   thinking,
-	"idle note idle":       born + `; note "x"`,
-	"idle close closed":    closed,
-	"idle suspend closed":  born + `; suspend`,
+	"idle resume idle":       born + `; resume B`,
+	"idle resume thinking":   born + `; send "1"; send "2"; abort; resume B continue`,
+	"idle attach idle":       born + `; attach B tools=c`,
+	"idle detach idle":       born + `; detach A lost`,
+	"idle detach closed":     born + `; detach A`,
+	"idle configure idle":    born + `; configure mode=plan`,
+	"idle send thinking":     thinking,
+	"idle store_failed idle": used + `; compact; storefail`,
+	"idle note idle":         born + `; note "x"`,
+	"idle close closed":      closed,
+	"idle suspend closed":    born + `; suspend`,
 
 	"thinking resume thinking":       thinking + `; resume B`,
 	"thinking attach thinking":       thinking + `; attach B`,
@@ -204,6 +210,19 @@ var cases = map[string]string{
 	"acting cancel_compaction acting":       acting + `; cancel-compaction`,
 	"acting compaction_done acting":         `new tools=a; send "1"; compact; model call c1 a {}; summary "S"`,
 	"ending suspend closed":                 ending + `; suspend`,
+	"idle go_back preparing":                goingBack,
+	"preparing past_found idle":             goingBack + `; past`,
+	"preparing past_found preparing":        bringing,
+	"preparing past_found thinking":         goingBack + `; send "2"; past`,
+	"preparing files_restored idle":         bringing + `; restored`,
+	"preparing files_restored preparing":    bringing + `; attach B hooks; send "2"; restored`,
+	"preparing files_restored thinking":     bringing + `; send "2"; restored`,
+	"preparing abort preparing":             goingBack + `; abort`,
+
+	"thinking compaction_done idle":        squeezed + `; summary fail "x"`,
+	"thinking compaction_done preparing":   squeezed + `; send "/c" command; summary fail "x"`,
+	"thinking cancel_compaction idle":      squeezed + `; cancel-compaction`,
+	"thinking cancel_compaction preparing": squeezed + `; send "/c" command; cancel-compaction`,
 }
 
 // samples has an input of each kind.
@@ -234,6 +253,9 @@ func samples(w *world) map[Kind]Body {
 		KindCancelCompaction:   CancelCompaction{},
 		KindCompactionDone:     CompactionDone{ID: 1 << 40},
 		KindArrange:            Arrange{Op: ArrangeNewest},
+		KindGoBack:             GoBack{EventID: "none"},
+		KindPastFound:          PastFound{ID: 1 << 40},
+		KindFilesRestored:      FilesRestored{ID: 1 << 40},
 		KindCommandDone:        CommandDone{ID: "none"},
 		KindPermissionPrepared: PermissionPrepared{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
 	}

@@ -26,8 +26,10 @@ type preparation struct {
 	turn     int      // of the running loop; 0 begins one
 	stopping bool     // the agent-stop hook is asked
 	command  string   // id of the slash command that runs; "" is none
+	back     *back    // the history goes back; nil: it does not
 	ending   bool     // the session-end hook is asked
 	system   uint64   // number of the system message that is being composed; 0 is none
+	awaited  uint64   // number of the MCP servers that are waited for
 	bytes    int64    // of the log, for the last record
 	reason   string   // why the session ends; "" is routine
 }
@@ -50,6 +52,12 @@ func (m *machine) startSource(msgs []event.Queued) string {
 // its messages into the window once there are none.
 func (m *machine) prepare(p preparation) {
 	l := &m.s.Live
+	if l.Settings.Awaited != l.Settings.Arrived {
+		p.awaited = l.Settings.Awaited
+		l.Prep = &p
+		m.hook(HookConnect, "", nil, nil)
+		return
+	}
 	if m.uncomposed() {
 		p.system = l.Settings.Wanted
 		l.Prep = &p
@@ -107,6 +115,11 @@ func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
 		return
 	}
 	p := *m.s.Live.Prep
+	if kind == HookConnect {
+		m.s.Live.Settings.Arrived = p.awaited // a server that failed holds nobody up
+		m.prepare(p)
+		return
+	}
 	if err != nil {
 		m.unprepared(p, kind, err)
 		return

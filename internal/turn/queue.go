@@ -40,7 +40,7 @@ func (m *machine) send(in Send) {
 		m.next(false)
 		return
 	}
-	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 {
+	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 && m.s.Rewind == nil {
 		if m.hooked() || m.uncomposed() {
 			m.emit(msg) // it waits for them
 		}
@@ -69,6 +69,8 @@ func (m *machine) hold(id string, headers map[string]string) {
 func (m *machine) next(seeded bool) {
 	m.s.Live.Headers = nil
 	switch {
+	case m.s.Rewind != nil:
+		m.backAgain(seeded) // before anything is added behind it
 	case seeded && m.s.Window.Seed() != nil:
 		m.startSeeded()
 	case len(m.s.Steering) > 0:

@@ -6,8 +6,9 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
-	"github.com/transom-run/transom/internal/window"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // State is a session. The zero State is one that has not begun.
@@ -20,8 +21,8 @@ type State struct {
 type Durable struct {
 	SessionID string
 	Started   time.Time
-	LastID    string // of the last persisted public event: the next one's parent
-	Events    int64  // persisted public events
+	Events    int64 // persisted public events, those behind a boundary too
+	Thread
 
 	Model     string
 	Effort    string
@@ -33,7 +34,6 @@ type Durable struct {
 	Title     string        // of the first prompt
 	System    string        // the system message the model was last given
 
-	Window   window.Window
 	Clears   uint64         // clears made: the number of the window
 	Steering []event.Queued // to be shown at the next model call, in order
 	Queue    []event.Queued // to have a turn each, in order
@@ -48,6 +48,10 @@ type Durable struct {
 	LastInput, LastOutput int64                  // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+
+	Boundaries int64              // truncations made
+	Tracked    bool               // files that Transom's tools change are captured
+	Rewind     *event.RewindBegun // a rewind whose files are not all back, or whose boundary is missing
 }
 
 // Loop is an agent loop: model calls and tool calls from one prompt to the end
@@ -111,6 +115,14 @@ type Live struct {
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
 	Awaiting      bool        // the next model call waits for the summary
+	// Squeezed: a summary was begun for a model call that does not fit, since the
+	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
+	Squeezed bool
+	Overflow *model.Error
+	// Scale is how far estimates fall short of the figures of the model in use, and
+	// Ceiling a size that it refused; 0 is not known.
+	Scale   float64
+	Ceiling int
 
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place
@@ -122,6 +134,7 @@ type Live struct {
 	Blocks     int               // how often such hooks went on for one prompt
 	Asked      bool              // a model call was made in this process
 	Closed     bool
+	BackSerial uint64 // of the newest history that went back
 	Noticed    notice // the newest Settings.Notice that the model was told
 }
 
@@ -134,25 +147,34 @@ type notice struct {
 // Settings is what hosts configure.
 type Settings struct {
 	Streaming bool
-	System    string // the system message; "" is none
+	// Traced: somebody makes traces of the session. Trace is the place in a trace that
+	// its host gave for work which names none of its own.
+	Traced bool
+	Trace  trace.Context
+	System string // the system message; "" is none
 	// Wanted is the number of the system message that the next model call needs,
 	// Made the number of System. Where they differ, the next one is composed first;
 	// where Wanted is 0, System is as the host gave it and stays so.
 	Wanted, Made uint64
-	TokenLimit   int // of the window
-	ApproveAll   bool
-	Compaction   Compaction
-	Rules        policy.Rules // of hosts
-	Paths        Paths
-	BuiltIns     *tool.Registry // Transom's own tools; nil is none
-	FilesDir     string         // where results too large for the window are kept
-	Remote       bool           // the session lives on another server
-	Transcript   string         // where the log can be read, for hooks; "" is nowhere
-	Version      string
-	Available    Filter // tools that may be offered; the zero Filter is all
-	Excluded     Filter // tools that may not be
-	Hidden       Filter // tools that the root agent is not offered
-	Notice       string // what the model is told behind a prompt, once in a window; "" is nothing
+	// Awaited counts what the session was given of MCP servers, Arrived how much of
+	// that was waited for: where they differ, the next model call waits.
+	Awaited, Arrived uint64
+	TokenLimit       int // of the window
+	ApproveAll       bool
+	Compaction       Compaction
+	Rules            policy.Rules // of hosts
+	Paths            Paths
+	BuiltIns         *tool.Registry // Transom's own tools; nil is none
+	Servers          *tool.Registry // tools of MCP servers; nil is none
+	FilesDir         string         // where results too large for the window are kept
+	Remote           bool           // the session lives on another server
+	Transcript       string         // where the log can be read, for hooks; "" is nowhere
+	Version          string
+	Available        Filter  // tools that may be offered; the zero Filter is all
+	Excluded         Filter  // tools that may not be
+	Hidden           Filter  // tools that the root agent is not offered
+	Credits          float64 // what the session may cost, in AI credits; 0 is anything
+	Notice           string  // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.
@@ -187,7 +209,8 @@ const (
 	Unborn Phase = "unborn"
 	// Idle: nothing to do; a queue may wait for the next message.
 	Idle Phase = "idle"
-	// Preparing: messages, or the end of a loop, wait for hooks.
+	// Preparing: messages, or the end of a loop, wait for hooks, or messages for a
+	// history that goes back.
 	Preparing Phase = "preparing"
 	// Thinking: a model call is under way.
 	Thinking Phase = "thinking"
@@ -230,7 +253,7 @@ func (s *State) Busy() bool {
 	case Thinking, Ending:
 		return true
 	case Acting, Preparing:
-		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0
+		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0 || s.goingBack() != nil
 	}
 	return false
 }
@@ -238,5 +261,5 @@ func (s *State) Busy() bool {
 // Abandoned reports whether nobody is attached and nothing runs: the session can
 // be unloaded, to be resumed from its log.
 func (s *State) Abandoned() bool {
-	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0
+	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0 && s.goingBack() == nil
 }

@@ -27,6 +27,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
+		KindGoBack:             to(Preparing),
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompact:            to(Idle),
 		KindCancelCompaction:   to(Idle),
 		KindCompactionDone:     to(Idle),
@@ -49,14 +52,17 @@ var table = map[Phase]map[Kind]rule{
 		KindToolAnswer:         noAnswer,
 		KindPermissionAnswer:   noAnswer,
 		KindNote:               to(Idle),
-		KindStoreFailed:        stay,
+		KindStoreFailed:        to(Idle),
 		KindClose:              to(Ending, Closed),
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
+		KindGoBack:             to(), // refused by its own rules
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompact:            to(Thinking),
-		KindCancelCompaction:   to(Thinking),
-		KindCompactionDone:     to(Thinking),
+		KindCancelCompaction:   to(Idle, Preparing, Thinking),
+		KindCompactionDone:     to(Idle, Preparing, Thinking),
 		KindArrange:            to(Thinking),
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -81,6 +87,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
+		KindGoBack:             to(), // refused by its own rules
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompact:            to(),
 		KindCancelCompaction:   to(Acting),
 		KindCompactionDone:     to(Acting),
@@ -108,6 +117,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
+		KindGoBack:             to(), // refused by its own rules
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompact:            to(),
 		KindCancelCompaction:   noAnswer,
 		KindCompactionDone:     stay,
@@ -135,6 +147,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
+		KindGoBack:             to(), // refused by its own rules
+		KindPastFound:          to(Idle, Preparing, Thinking),
+		KindFilesRestored:      to(Idle, Preparing, Thinking),
 		KindCompact:            to(Preparing),
 		KindCancelCompaction:   to(Preparing),
 		KindCompactionDone:     to(Preparing),
@@ -148,7 +163,7 @@ var table = map[Phase]map[Kind]rule{
 		KindConfigure:          to(Preparing),
 		KindSend:               to(Preparing),
 		KindClear:              to(),
-		KindAbort:              to(Idle),
+		KindAbort:              to(Idle, Preparing),
 		KindModelChunk:         stay,
 		KindModelRetry:         stay,
 		KindModelDone:          stay,
@@ -162,6 +177,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Ending: {
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,
@@ -181,6 +198,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Closed: {
+		KindPastFound:          stay,
+		KindFilesRestored:      stay,
 		KindCompactionDone:     stay,
 		KindCommandDone:        stay,
 		KindPermissionPrepared: stay,

@@ -28,6 +28,12 @@ func deniedByHook(reason string) string {
 	return "Denied by preToolUse hook: " + reason
 }
 
+// DeniedByHook is what the model reads of a call that a hook of some kind kept from
+// running.
+func DeniedByHook(kind HookKind, reason string) string {
+	return "Denied by " + string(kind) + " hook: " + reason
+}
+
 // compactionPrompt asks the model for a summary. Hosts' recordings pin how it
 // begins (test "compaction" of the SDKs).
 func compactionPrompt(instructions string) string {

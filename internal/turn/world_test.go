@@ -40,6 +40,8 @@ type world struct {
 	fences   map[string]Fence  // call → the fence it was started with
 	model    Fence             // of the newest model call
 	hooks    []uint64          // asked and not answered, oldest first
+	find     *FindPast         // the newest one
+	restore  *RestoreFiles     // the newest one
 	reached  map[string]bool   // "phase kind phase": nil where nobody counts
 }
 
@@ -90,7 +92,10 @@ func print(s *State) string {
 		}
 	}
 	if l.Prep != nil {
-		fmt.Fprintf(&prep, "%+v", *l.Prep)
+		p := *l.Prep
+		prep.WriteString(printBack(p.back))
+		p.back = nil
+		fmt.Fprintf(&prep, "%+v", p)
 	}
 	l.Prep = nil
 	live, err := json.Marshal(l)
@@ -247,7 +252,10 @@ func (w *world) take(r *Ready) {
 			w.t.Fatalf("decode %s: %v", e.Line, err)
 		}
 		w.log = append(w.log, read)
-		if w.folded, err = w.folded.Apply(read); err != nil {
+		if w.folded, err = w.folded.Apply(read); err == nil && read.Type == event.TypeTruncated {
+			w.folded, err = replay(w.log)
+		}
+		if err != nil {
 			w.t.Fatalf("fold %s: %v", e.Line, err)
 		}
 	}
@@ -256,6 +264,7 @@ func (w *world) take(r *Ready) {
 		w.t.Fatalf("the fold of the log is\n%s\nthe state is\n%s", g, s)
 	}
 	for _, e := range r.Start {
+		w.backEffects(e)
 		switch e := e.(type) {
 		case *StartModel:
 			w.model = e.Fence
@@ -278,12 +287,9 @@ func (w *world) take(r *Ready) {
 func (w *world) kill(records int) {
 	w.t.Helper()
 	w.log = w.log[:records]
-	var d Durable
-	var err error
-	for _, e := range w.log {
-		if d, err = d.Apply(e); err != nil {
-			w.t.Fatalf("fold: %v", err)
-		}
+	d, err := replay(w.log)
+	if err != nil {
+		w.t.Fatalf("fold: %v", err)
 	}
 	w.folded = d
 	w.s = State{Durable: d, Live: Live{Parked: d.Loop.Open}}

@@ -1,0 +1,277 @@
+package transom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/mcp"
+	"github.com/transom-run/transom/tool"
+)
+
+// MCPConfig says which MCP servers a session has. Nothing is connected to before
+// the first message, or before a host asks how the servers stand.
+type MCPConfig struct {
+	// Servers are the host's own, by name. The model calls a tool of one by
+	// server-tool.
+	Servers map[string]mcp.Server
+	// Disabled names servers that must not run, whoever configured them.
+	Disabled []string
+	// Indirect: values of Env and Headers that name a variable of the runtime's
+	// environment (NAME, $NAME or ${NAME}) stand for its value.
+	Indirect bool
+	// Apps: the host can show pages of servers.
+	Apps bool
+}
+
+// servers are the MCP servers of a session. The zero value has none and costs
+// nothing.
+type servers struct {
+	setting sync.Mutex // held while the configuration changes; never by a callback
+
+	mu    sync.Mutex
+	host  mcp.Host  // nil: none was ever configured
+	cfg   MCPConfig // as it was given last
+	count uint64    // of what the session was given to wait for
+
+	posting sync.Mutex // held from reading the tools to posting them
+	posted  []tool.Tool
+}
+
+// maxConnect bounds how long the first model call waits for servers: those that
+// take longer bring their tools when they come.
+const maxConnect = 30 * time.Second
+
+// hostOf returns the session's MCP host; nil where it has no servers.
+func (s *loaded) hostOf() mcp.Host {
+	s.servers.mu.Lock()
+	defer s.servers.mu.Unlock()
+	return s.servers.host
+}
+
+// tools finds out what a new session has of tools besides those of its host.
+func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err error) {
+	if set.Awaited, err = r.serve(s, cfg.MCP); err != nil {
+		return err
+	}
+	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
+		return err
+	}
+	return clash(set.BuiltIns, cfg.Tools, *set)
+}
+
+// serve takes a session's configuration of MCP servers; nil leaves it as it is. It
+// returns the number of what the next model call waits for.
+func (r *Runtime) serve(s *loaded, cfg *MCPConfig) (awaited uint64, err error) {
+	v := &s.servers
+	if cfg == nil {
+		return v.awaited(false), nil
+	}
+	all, disabled, err := r.configured(cfg)
+	if err != nil {
+		return 0, err
+	}
+	v.setting.Lock()
+	defer v.setting.Unlock()
+	v.mu.Lock()
+	v.cfg = *cfg
+	v.mu.Unlock()
+	if s.hostOf() == nil && len(all) == 0 {
+		return v.awaited(false), nil
+	}
+	h, err := r.hosted(s)
+	if err != nil {
+		return 0, err
+	}
+	h.Set(all, disabled)
+	return v.awaited(true), nil
+}
+
+// awaited counts what the next model call waits for, one more where there is news.
+func (v *servers) awaited(news bool) uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if news {
+		v.count++
+	}
+	return v.count
+}
+
+// hosted returns the session's host of servers, and makes it where there is none.
+func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
+	v := &s.servers
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.host == nil {
+		h, err := r.newHost(s, &v.cfg, s.changed)
+		if err != nil {
+			return nil, err
+		}
+		v.host = h
+	}
+	return v.host, nil
+}
+
+// configured are all servers of a configuration, and which of them must not run.
+func (r *Runtime) configured(cfg *MCPConfig) (all map[string]mcp.Server, disabled []string, err error) {
+	all = maps.Clone(cfg.Servers)
+	for name, server := range all {
+		if strings.TrimSpace(name) == "" {
+			return nil, nil, &Error{Kind: KindInvalidParams, Msg: "an MCP server has no name: give each a name of its own"}
+		}
+		r.keys.headers(server.Headers)
+		r.keys.variables(server.Env)
+	}
+	return all, cfg.Disabled, nil
+}
+
+// newHost makes a host of MCP servers that works for a session, or for an agent in
+// it. changed is told that its tools, or the state of its servers, changed.
+func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, error) {
+	if r.cfg.MCP == nil {
+		return nil, &Error{Kind: KindUnsupported, Msg: "this runtime was made without MCP: give transom.Config.MCP, such as host.New, or leave the MCP servers out"}
+	}
+	c := mcp.Context{
+		SessionID: s.ID(), Environ: r.environ, HTTPClient: r.client, Redact: r.keys.redact, Changed: changed, Apps: cfg.Apps,
+		Logger:       r.cfg.Logger,
+		Dir:          func() string { return s.View().Dir },
+		Roots:        func() []string { _, all := directories(s.View()); return all },
+		StateChanged: s.serverCame,
+		ListChanged:  s.listChanged,
+		Warn:         func(text string) { s.tell(event.SessionWarning{WarningType: "mcp", Message: text}) },
+		BeforeCall:   s.beforeCall,
+		Elicits:      func() bool { return s.View().Elicits() },
+		Elicit:       s.elicitFor,
+	}
+	if cfg.Indirect {
+		c.Getenv = r.cfg.Getenv
+	}
+	return r.cfg.MCP(c)
+}
+
+// connect begins to connect to what the session has of servers, and waits for
+// them; those that failed hold nobody up.
+func (s *loaded) connect(ctx context.Context) {
+	h := s.hostOf()
+	if h == nil {
+		return
+	}
+	h.Start()
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
+	defer cancel()
+	_ = h.Settle(ctx) // whoever is late comes later
+	s.changed()
+	s.tell(event.MCPServersLoaded{Servers: serverInfos(h.States())})
+}
+
+func serverInfos(states []mcp.State) []event.MCPServerInfo {
+	out := make([]event.MCPServerInfo, 0, len(states))
+	for _, st := range states {
+		out = append(out, event.MCPServerInfo{
+			Name: st.Name, Status: string(st.Status), Source: string(st.Config.Source), Error: st.Error, Transport: st.Transport,
+			PluginName: st.Config.SourcePlugin, PluginVersion: st.Config.SourcePluginVersion,
+		})
+	}
+	return out
+}
+
+// changed gives the model the tools that the servers have now.
+func (s *loaded) changed() {
+	h := s.hostOf()
+	if h == nil {
+		return
+	}
+	v := &s.servers
+	v.posting.Lock()
+	defer v.posting.Unlock()
+	tools := h.Tools()
+	if slices.EqualFunc(tools, v.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
+		return
+	}
+	reg, err := tool.NewRegistry(tools)
+	if err != nil {
+		s.tell(event.SessionWarning{WarningType: "mcp", Message: "The tools of the MCP servers are not offered: " + err.Error()})
+		return
+	}
+	v.posted = tools
+	s.Post(turn.Configure{Settings: func(set *turn.Settings) { set.Servers = reg }}, nil, nil)
+}
+
+// reposted forgets what was posted, and posts it again: settings that were made
+// meanwhile may have lost it.
+func (s *loaded) reposted() {
+	s.servers.posting.Lock()
+	s.servers.posted = nil
+	s.servers.posting.Unlock()
+	s.changed()
+}
+
+// serverCame tells what became of a server. One that broke down is connected to
+// anew before the next model call.
+func (s *loaded) serverCame(st mcp.State) {
+	if st.Status == mcp.NotStarted {
+		return
+	}
+	s.tell(event.MCPServerStatusChanged{ServerName: st.Name, Status: string(st.Status), Error: st.Error})
+	if !st.Retry {
+		return
+	}
+	n := s.servers.awaited(true)
+	s.Post(turn.Configure{Settings: func(set *turn.Settings) { set.Awaited = max(set.Awaited, n) }}, nil, nil)
+}
+
+func (s *loaded) listChanged(server, what string) {
+	switch what {
+	case "tools":
+		s.tell(event.MCPToolsListChanged{ServerName: server})
+	case "prompts":
+		s.tell(event.MCPPromptsListChanged{ServerName: server})
+	case "resources":
+		s.tell(event.MCPResourcesListChanged{ServerName: server})
+	}
+}
+
+// beforeCall asks the hooks about a call to a server. A hook that gave no verdict
+// because it failed has not consented.
+func (s *loaded) beforeCall(ctx context.Context, c mcp.PreCall) (map[string]any, error) {
+	v := s.View()
+	if !v.Hooked() {
+		return nil, nil
+	}
+	input, err := json.Marshal(map[string]any{
+		"sessionId": s.ID(), "timestamp": time.Now().UnixMilli(), "cwd": v.Dir,
+		"serverName": c.Server, "toolName": c.Tool, "arguments": c.Arguments, "toolCallId": c.CallID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.AskHooks(ctx, turn.HookPreMCP, input)
+	if err != nil {
+		return nil, errors.New(turn.DeniedByHook(turn.HookPreMCP, "the hook gave no verdict: "+err.Error()))
+	}
+	var out struct {
+		Meta map[string]any `json:"metaToUse"`
+	}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &out); err != nil {
+			return nil, errors.New(turn.DeniedByHook(turn.HookPreMCP, "its metaToUse is not an object"))
+		}
+	}
+	return out.Meta, nil
+}
+
+// elicitFor asks the session's user in the name of a server.
+func (s *loaded) elicitFor(ctx context.Context, server string, e mcp.Elicitation) (mcp.ElicitationAnswer, error) {
+	if !s.View().Elicits() {
+		return mcp.ElicitationAnswer{Action: "cancel"}, nil
+	}
+	a, err := s.elicit(ctx, Elicitation{Message: e.Message, Schema: e.Schema, Mode: e.Mode, URL: e.URL, Server: server})
+	return mcp.ElicitationAnswer{Action: a.Action, Content: a.Content}, err
+}

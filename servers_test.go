@@ -1,0 +1,240 @@
+package transom_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/eventlog/memlog"
+	"github.com/transom-run/transom/mcp"
+	"github.com/transom-run/transom/mcp/host"
+	"github.com/transom-run/transom/mcp/mcptest"
+	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/tool"
+)
+
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// world is a runtime with a scripted model and real MCP servers.
+type world struct {
+	*transom.Runtime
+	t   *testing.T
+	ctx context.Context
+	sc  *script
+}
+
+func servers(t *testing.T, replies ...model.Message) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	w := &world{t: t, ctx: ctx, sc: &script{replies: replies}}
+	rt, err := transom.Open(transom.Config{Store: memlog.New(), Provider: w.sc, MCP: host.New, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Runtime = rt
+	t.Cleanup(func() {
+		defer cancel()
+		if err := rt.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) create(cfg transom.SessionConfig) *transom.Session {
+	w.t.Helper()
+	s, err := w.CreateSession(w.ctx, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) send(s *transom.Session, prompt string) string {
+	w.t.Helper()
+	m, err := s.SendAndWait(w.ctx, transom.Message{Prompt: prompt})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if m == nil {
+		return ""
+	}
+	return m.Content
+}
+
+// request is the n-th model call.
+func (w *world) request(n int) model.Request {
+	w.sc.mu.Lock()
+	defer w.sc.mu.Unlock()
+	if n >= len(w.sc.requests) {
+		w.t.Fatalf("there were %d model calls", len(w.sc.requests))
+	}
+	return w.sc.requests[n]
+}
+
+func call(id, name, args string) model.Message {
+	return model.Message{Calls: []model.Call{{ID: id, Name: name, Arguments: args}}}
+}
+
+func offered(r model.Request) (names []string) {
+	for _, d := range r.Tools {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// lastResult is what the model reads of the newest call.
+func lastResult(r model.Request) string { return r.Messages[len(r.Messages)-1].Text }
+
+func status(s *transom.Session, name string) mcp.State {
+	for _, st := range s.MCP().List() {
+		if st.Name == name {
+			return st
+		}
+	}
+	return mcp.State{}
+}
+
+// A server starts with the first message, its tools are offered and run where they
+// are approved, and it keeps its process through a clear (R13).
+func TestServers(t *testing.T) {
+	w := servers(t,
+		call("c1", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "one"},
+		call("c2", "clear_context", `{"prompt":"SEED"}`), call("c3", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "two"},
+	)
+	var s *transom.Session
+	clear, err := tool.Func("clear_context", "clears", func(ctx context.Context, in struct {
+		Prompt string `json:"prompt"`
+	}) (string, error) {
+		_, err := s.History().ClearContext(ctx, in.Prompt)
+		return "cleared", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear.IsTerminal = true
+	var mu sync.Mutex
+	var asked []string
+	server := mcptest.Server("plain")
+	server.Env["GREETING"] = "hello"
+	s = w.create(transom.SessionConfig{
+		Tools: []tool.Tool{clear}, MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": server}},
+		OnPermission: func(_ context.Context, r transom.PermissionRequest) transom.Decision {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, string(r.Raw))
+			return transom.Decision{Kind: "approve-once"}
+		},
+	})
+	events := s.Subscribe()
+	defer events.Close()
+	if got := w.send(s, "go"); got != "one" {
+		t.Errorf("answered %q", got)
+	}
+	if names := offered(w.request(0)); names[0] != "clear_context" || !slices.Contains(names, "s-get_env") {
+		t.Errorf("offered %v", names)
+	}
+	if got := lastResult(w.request(1)); got != "hello" {
+		t.Errorf("the model read %q", got)
+	}
+	pid := status(s, "s").PID
+	if got := w.send(s, "clear"); got != "two" {
+		t.Errorf("answered %q", got)
+	}
+	if st := status(s, "s"); st.PID != pid || st.Status != mcp.Connected {
+		t.Errorf("after the clear: %+v, the process was %d", st, pid)
+	}
+	if len(asked) != 3 || !strings.Contains(asked[0], `"kind":"mcp"`) || !strings.Contains(asked[0], `"toolCallId":"c1"`) {
+		t.Errorf("asked %v", asked)
+	}
+	var loaded, started bool
+	for e, err := range events.All(w.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch p := e.Payload.(type) {
+		case event.MCPServersLoaded:
+			loaded = loaded || len(p.Servers) == 1 && p.Servers[0].Status == "connected" && p.Servers[0].Transport == "stdio"
+		case event.ToolStart:
+			started = started || p.MCPServerName == "s" && p.MCPToolName == "get_env" && p.ToolName == "s-get_env"
+		}
+		if e.Type == event.TypeSessionIdle && loaded {
+			break
+		}
+	}
+	if !loaded || !started {
+		t.Errorf("servers loaded: %t; tool started with its origin: %t", loaded, started)
+	}
+}
+
+// Nobody is asked, and nothing runs, where nobody approves (R99); a denied call
+// leaves the server alone.
+func TestServersUnapproved(t *testing.T) {
+	w := servers(t, call("c1", "s-where", `{}`), model.Message{Text: "done"})
+	s := w.create(transom.SessionConfig{MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": mcptest.Server("plain")}}})
+	w.send(s, "go")
+	if got := lastResult(w.request(1)); !strings.Contains(got, "Permission denied and could not request permission from user") {
+		t.Errorf("the model read %q", got)
+	}
+}
+
+// A server that dies in a call is connected to anew before the next model call: what
+// is offered can be called (R132).
+func TestServerDies(t *testing.T) {
+	w := servers(t, call("c1", "s-dies", `{}`), call("c2", "s-get_env", `{"name":"PATH"}`), model.Message{Text: "done"})
+	s := w.create(transom.SessionConfig{
+		OnPermission: transom.ApproveAll, MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": mcptest.Server("plain")}},
+	})
+	if got := w.send(s, "go"); got != "done" {
+		t.Errorf("answered %q", got)
+	}
+	if got := lastResult(w.request(1)); !strings.Contains(got, "is gone") {
+		t.Errorf("the model read %q of the call", got)
+	}
+	if got := lastResult(w.request(2)); got != os.Getenv("PATH") {
+		t.Errorf("the model read %q of the next one", got)
+	}
+}
+
+// A call under way at a clear ends in the log only.
+func TestServerLate(t *testing.T) {
+	w := servers(t, model.Message{Calls: []model.Call{
+		{ID: "c1", Name: "s-hangs", Arguments: `{}`}, {ID: "c2", Name: "clear_context", Arguments: `{"prompt":"SEED"}`},
+	}}, model.Message{Text: "fresh"})
+	var s *transom.Session
+	cleared := make(chan struct{})
+	clear, err := tool.Func("clear_context", "clears", func(ctx context.Context, in struct {
+		Prompt string `json:"prompt"`
+	}) (string, error) {
+		defer close(cleared)
+		_, err := s.History().ClearContext(ctx, in.Prompt)
+		return "cleared", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := mcptest.Server("plain")
+	slow.Timeout = 5000
+	s = w.create(transom.SessionConfig{
+		OnPermission: transom.ApproveAll, Tools: []tool.Tool{clear}, MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": slow}},
+	})
+	if got := w.send(s, "go"); got != "fresh" {
+		t.Errorf("answered %q", got)
+	}
+	<-cleared
+	for _, m := range w.request(1).Messages {
+		if raw, _ := json.Marshal(m); strings.Contains(string(raw), "hangs") || strings.Contains(string(raw), "did not answer") {
+			t.Errorf("the new window has %s", raw)
+		}
+	}
+}
