@@ -72,7 +72,7 @@ func TestHandshake(t *testing.T) {
 		t.Errorf("unknown method: %s", msg)
 	}
 	msg := c.fails(-32014, "session.canvas.provider.register", obj{})
-	if !strings.Contains(msg, "canvases are not served") || strings.Contains(msg, "Unhandled method") {
+	if !strings.Contains(msg, "a client that shows canvases") || strings.Contains(msg, "Unhandled method") {
 		t.Errorf("refused method: %s", msg)
 	}
 }

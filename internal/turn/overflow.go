@@ -23,7 +23,7 @@ const (
 	// minScaled is the size of a request from which a provider's own figure says how
 	// far the estimate is off, and maxScale how far that is believed.
 	minScaled = 1000
-	maxScale  = 3.0
+	maxScale  = 4.0
 )
 
 // part is how much of the window the next model call takes, by the estimate and by
@@ -111,7 +111,7 @@ func (m *machine) fail(err *model.Error, unmade error) {
 	}
 	l.Overflow = nil
 	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
-	m.emit(event.SessionError{ErrorType: string(err.Kind), Message: msg, StatusCode: err.Status, ErrorCode: err.Code})
+	m.trouble(event.SessionError{ErrorType: string(err.Kind), Message: msg, StatusCode: err.Status, ErrorCode: err.Code})
 	if m.hooked() {
 		m.hook(HookError, "", nil, map[string]any{"error": msg, "errorContext": "model_call", "recoverable": true})
 	}
