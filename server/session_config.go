@@ -45,7 +45,6 @@ var sessionFields = []fieldRule{
 	{name: "expAssignments", any: true},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
-	{name: "githubMcpToolConfig"},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
