@@ -40,6 +40,7 @@ async function host() {
     const { servers } = await session.rpc.mcp.list();
     return servers.map((s) => `${s.name} ${s.status}`).sort().join(", ");
   };
+  const asked = [];
   const session = await client.createSession({
     workingDirectory: work,
     availableTools: new ToolSet().addCustom("*").addMcp("*").addBuiltIn(["skill", "task"]),
@@ -60,19 +61,20 @@ async function host() {
       }),
     ],
     onPermissionRequest: (request) => {
-      say("permission", request.kind, request.serverName ?? "");
+      asked.push(`${request.kind} ${request.serverName}`);
       return { kind: "approve-once" };
     },
   });
   session.on("subagent.started", (event) => say("agent", event.data.agentName));
   session.on("skill.invoked", (event) => say("skill", event.data.name));
-  say("servers", await states());
   say("answer", (await session.sendAndWait("Work.")).data.content);
   say("servers", await states());
+  say("permissions", asked.sort().join(", "));
   const events = await session.getEvents();
   const results = (mine) =>
     events
       .filter((e) => e.type === "tool.execution_complete" && e.data.success && mine(e))
+      .sort((a, b) => (a.data.toolCallId < b.data.toolCallId ? -1 : 1)) // calls of one batch run at once
       .map((e) => e.data.result.content)
       .filter((text) => /^(saw|drill) \d+$/.test(text));
   say("counted", results((e) => !e.agentId).join(", "));

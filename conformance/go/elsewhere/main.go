@@ -8,11 +8,13 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	copilot "github.com/github/copilot-sdk/go"
 	"github.com/github/copilot-sdk/go/rpc"
@@ -33,7 +35,14 @@ func main() {
 
 	client := copilot.NewClient(&copilot.ClientOptions{Connection: copilot.StdioConnection{}, WorkingDirectory: work})
 	var session *copilot.Session
-	config := config(work, skills, func(prompt string) (string, error) {
+	var mu sync.Mutex
+	var asked []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, what)
+	}
+	config := config(work, skills, note, func(prompt string) (string, error) {
 		r, err := session.RPC.History.ClearContext(ctx, &rpc.HistoryClearContextRequest{Prompt: prompt})
 		if err != nil {
 			return "", err
@@ -42,10 +51,10 @@ func main() {
 		return "Cleared.", nil
 	})
 	session = is(client.CreateSession(ctx, config))
-	say("servers", states(ctx, session))
 	answer := is(session.SendAndWait(ctx, copilot.MessageOptions{Prompt: "Work."}))
 	say("answer", answer.Data.(*copilot.AssistantMessageData).Content)
 	say("servers", states(ctx, session))
+	say("permissions", strings.Join(slices.Sorted(slices.Values(asked)), ", "))
 	events := is(session.GetEvents(ctx))
 	say("counted", counted(events, false))
 	say("agent counted", counted(events, true))
@@ -65,7 +74,7 @@ func serve(ctx context.Context, name string) error {
 	return server.Run(ctx, &mcp.StdioTransport{})
 }
 
-func config(work, skills string, clear func(prompt string) (string, error)) *copilot.SessionConfig {
+func config(work, skills string, note func(asked string), clear func(prompt string) (string, error)) *copilot.SessionConfig {
 	type seed struct {
 		Prompt string `json:"prompt"`
 	}
@@ -90,7 +99,7 @@ func config(work, skills string, clear func(prompt string) (string, error)) *cop
 			if m, ok := r.(*copilot.PermissionRequestMCP); ok {
 				server = m.ServerName
 			}
-			say("permission", r.Kind(), server)
+			note(fmt.Sprint(r.Kind(), " ", server))
 			return &rpc.PermissionDecisionApproveOnce{}, nil
 		},
 		OnEvent: func(e copilot.SessionEvent) {
@@ -119,14 +128,18 @@ var count = regexp.MustCompile(`^(saw|drill) \d+$`)
 // counted are the results of the servers, as the history has them: those of calls
 // of an agent, or of the session itself.
 func counted(events []copilot.SessionEvent, agent bool) string {
-	var out []string
+	out := map[string]string{} // by call: those of one batch run at once
 	for _, e := range events {
 		d, ok := e.Data.(*copilot.ToolExecutionCompleteData)
 		if ok && d.Result != nil && (e.AgentID != nil) == agent && count.MatchString(d.Result.Content) {
-			out = append(out, d.Result.Content)
+			out[d.ToolCallID] = d.Result.Content
 		}
 	}
-	return strings.Join(out, ", ")
+	var texts []string
+	for _, id := range slices.Sorted(maps.Keys(out)) {
+		texts = append(texts, out[id])
+	}
+	return strings.Join(texts, ", ")
 }
 
 func say(what string, rest ...any) { fmt.Println(append([]any{what + ":"}, rest...)...) }
