@@ -363,7 +363,7 @@ func (m *machine) unrun(id string) {
 // whole in a file. The model is told of the file only where it has a tool that
 // can read it.
 func (m *machine) fit(o tool.Outcome) tool.Outcome {
-	if !tool.Oversized(o.ModelText) {
+	if o.Whole || !tool.Oversized(o.ModelText) {
 		return o
 	}
 	l := m.s.Live.Settings
