@@ -21,7 +21,6 @@ const (
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
 	reasonMCP        = "MCP servers are not served yet; declare the host's own tools with session.create"
-	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
 	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
@@ -135,8 +134,6 @@ var refusals = []refusal{
 	{"session.mcp.resources.read", reasonMCP},
 	{"session.mcp.setEnvValueMode", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
-	{"session.metadata.getClientMetadata", reasonMetadata},
-	{"session.metadata.updateClientMetadata", reasonMetadata},
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},

@@ -73,6 +73,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeUsage:                 foldInto((*Durable).foldUsage),
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
+	event.TypeClientMetadata:        foldInto((*Durable).foldClientMetadata),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
 	event.TypeTruncated:             foldInto((*Durable).foldTruncated),
 	event.TypeTracking:              foldInto((*Durable).foldTracking),
