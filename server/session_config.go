@@ -50,7 +50,6 @@ var sessionFields = []fieldRule{
 	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
-	{name: "githubMcpToolConfig"},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
