@@ -80,6 +80,8 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeClientMetadata:        foldInto((*Durable).foldClientMetadata),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
+	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
 	event.TypeAgentStarted:          foldAgent,
 	event.TypeAgentEnded:            foldAgentEnded,
 	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
