@@ -97,6 +97,9 @@ type Message struct {
 	Content    string     `yaml:"content"`
 	ToolCalls  []ToolCall `yaml:"tool_calls"`
 	ToolCallID string     `yaml:"tool_call_id"`
+	// Said marks an assistant message that was the reply to an earlier request: it is
+	// in the window again.
+	Said bool `yaml:"said"`
 	// Hold keeps this reply back until a host releases it.
 	Hold bool `yaml:"hold"`
 	// Failures are answered first, one request each; a message that has nothing
@@ -229,7 +232,7 @@ func (s *Suite) overTCP() {
 var overs = []string{"stdio", "tcp", "server", "example", "remote"}
 
 // steps is the closed list of what a host can do.
-var steps = strings.Fields(`connect create resume send send_and_wait clear abort
+var steps = strings.Fields(`connect create resume send send_and_wait clear truncate abort
 	wait_event wait_gate open_gate wait_model release_model kill disconnect stop
 	get_events get_mode get_model answer return throw decide park`)
 

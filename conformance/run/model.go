@@ -34,7 +34,7 @@ func newModelRun(c *Case) *modelRun {
 	m := &modelRun{changed: make(chan struct{}), released: map[int]chan struct{}{}}
 	for _, conv := range c.Conversations {
 		for i, msg := range conv.Messages {
-			if msg.Role != "assistant" {
+			if msg.Role != "assistant" || msg.Said {
 				continue
 			}
 			for _, f := range msg.Failures {
