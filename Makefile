@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 
-.PHONY: build test lint fuzz kill bench guard conformance demo clean
+.PHONY: build test lint fuzz kill chaos soak bench guard conformance demo clean
 
 # One static binary, which needs nothing of the machine it runs on.
 build:
@@ -36,6 +36,15 @@ kill:
 
 bench:
 	go test -run='^$$' -bench=. -benchmem ./...
+
+# Clients that call anything at any time, and sessions by the thousand, each over
+# stdio and over TCP for FOR. What a run prints plays it again: -stress.seed=N.
+FOR ?= 5m
+chaos:
+	go test -count=1 -timeout 24h -run 'TestChaos$$' ./internal/stress -v -stress.for $(FOR) -stress.race
+
+soak:
+	go test -count=1 -timeout 24h -run 'TestSoak$$' ./internal/stress -v -stress.for $(FOR)
 
 # What the hot rooms allocate, against what was recorded: see bench/guard.
 guard:

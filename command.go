@@ -132,6 +132,9 @@ type Configure struct {
 	// goes back to what the provider says.
 	Vision *bool
 
+	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
+	MaxAICredits *float64
+
 	renews   bool // the system message is another one
 	reoffers bool // the built-in tools are own
 	own      *tool.Registry
@@ -147,10 +150,13 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
+			}
+			if c.MaxAICredits != nil {
+				s.Credits, s.Notice = *c.MaxAICredits, limits(*c.MaxAICredits)
 			}
 			if c.reoffers {
 				s.BuiltIns = c.own

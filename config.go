@@ -83,8 +83,9 @@ type SessionConfig struct {
 	SkipCustomInstructions bool
 	// HiddenTools are not offered to the root agent, by name or pattern.
 	HiddenTools []string
-	// MaxAICredits is told to the model as what the session may use; 0 is nothing.
-	// Nothing is counted against it: no provider says what a request costs.
+	// MaxAICredits is what the session may cost, in AI credits; 0 is anything. It is
+	// told to the model, and once it is used up no model call is made unless the host
+	// raises it: see [Session.Take]. Only accounts say what requests cost.
 	MaxAICredits float64
 	// ClientName is added to the User-Agent of model requests.
 	ClientName string

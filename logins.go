@@ -232,3 +232,7 @@ func (h *Session) SetCredentials(ctx context.Context, c Credentials) (resolved b
 // answered from here on, and kept from child processes. Very short ones are too
 // common to be looked for.
 func (r *Runtime) AddSecrets(values ...string) { r.keys.add(values...) }
+
+// Redact takes what the runtime was given to keep out of a text: "******" stands in
+// its place.
+func (r *Runtime) Redact(text string) string { return r.keys.redact(text) }

@@ -1,6 +1,7 @@
 package transom
 
 import (
+	"os"
 	"path/filepath"
 
 	"github.com/transom-run/transom/event"
@@ -42,3 +43,19 @@ func (n NoteRepository) body() (turn.Body, error) {
 // InUseElsewhere reports whether another process had the session when this one
 // loaded it.
 func (h *Session) InUseElsewhere() bool { return h.others }
+
+// dir is the working directory of a session that asks for one. It is looked up
+// where the call is made: a session must not begin where no tool could run.
+func (r *Runtime) dir(dir string) (string, error) {
+	if dir == "" {
+		return r.cfg.Dir, nil
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(r.cfg.Dir, dir)
+	}
+	dir = filepath.Clean(dir)
+	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
+		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
+	}
+	return dir, nil
+}

@@ -33,6 +33,8 @@ const (
 	aboutElicitation = "elicitation"
 	aboutCommand     = "command"
 	aboutQueued      = "queued command"
+	aboutAutoMode    = "change of model"
+	aboutLimits      = "limit"
 )
 
 func (q *questions) add(kind, client string) (id string, w *question) {
@@ -113,7 +115,17 @@ func (s *loaded) question(ctx context.Context, kind, client string, asked, done 
 // left settles what a client that is leaving was asked.
 func (h *Session) left() {
 	s := h.sess
-	s.questions.lost(h.client.ID, func(kind string) bool { return kind == aboutElicitation && !s.View().Elicits() })
+	s.questions.lost(h.client.ID, func(kind string) bool {
+		switch kind {
+		case aboutElicitation:
+			return !s.View().Elicits()
+		case aboutAutoMode:
+			return !s.answered(AutoModeRequest) && !s.taker(event.TypeAutoModeSwitchRequested)
+		case aboutLimits:
+			return !s.taker(event.TypeSessionLimitsExhaustedRequested)
+		}
+		return false
+	})
 }
 
 // Elicitation asks a client's user for something: a form by its schema.
@@ -311,20 +323,25 @@ func (h *Session) AnswerQueuedCommand(requestID string, a QueuedAnswer) bool {
 	return h.sess.questions.settle(aboutQueued, requestID, raw)
 }
 
-// WantQueuedCommands says that this client wants to be asked about commands that
-// neither Transom nor a client has registered.
-func (h *Session) WantQueuedCommands(want bool) {
-	if want {
-		h.sess.takers.Store(h.client.ID, true)
+// taken is a client and the type of an event by which it is asked something.
+type taken struct{ client, event string }
+
+// Take says whether this client answers what is asked by events of a type, where
+// nothing else says so: command.queued for commands that neither Transom nor a
+// client has registered, auto_mode_switch.requested and
+// session_limits_exhausted.requested.
+func (h *Session) Take(eventType string, takes bool) {
+	if takes {
+		h.sess.takers.Store(taken{h.client.ID, eventType}, true)
 	} else {
-		h.sess.takers.Delete(h.client.ID)
+		h.sess.takers.Delete(taken{h.client.ID, eventType})
 	}
 }
 
-// taker reports whether an attached client takes commands that nobody knows.
-func (s *loaded) taker() bool {
+// taker reports whether an attached client takes what is asked by events of a type.
+func (s *loaded) taker(eventType string) bool {
 	for _, c := range s.View().Live.Clients {
-		if _, ok := s.takers.Load(c.ID); ok {
+		if _, ok := s.takers.Load(taken{c.ID, eventType}); ok {
 			return true
 		}
 	}
@@ -361,7 +378,7 @@ func (s *loaded) runQueued(ctx context.Context, text string) (stop bool) {
 		say("", s.queueSkill(ctx, name, args))
 		return false
 	}
-	if !s.taker() {
+	if !s.taker(event.TypeCommandQueued) {
 		say("there is no such command", nil)
 		return false
 	}

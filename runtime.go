@@ -3,7 +3,6 @@ package transom
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -65,7 +64,8 @@ type loaded struct {
 	ownErr     error    // why there are none
 	requesters sync.Map // client id → requester
 	questions  questions
-	takers     sync.Map     // ids of clients that take commands which nobody has registered
+	takers     sync.Map // taken: which clients take questions that are asked by events
+	switching  switching
 	written    atomic.Int64 // when the newest record was written, in Unix milliseconds; 0: none here
 	shells     shells       // commands of users
 	skills     skills
@@ -73,14 +73,6 @@ type loaded struct {
 	files      sync.Mutex // held while the session's own files are changed
 	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
-}
-
-// Lifecycle is something that happened to a session, for whoever lists sessions.
-type Lifecycle struct {
-	Type      string // "session.created", "session.updated" or "session.deleted"
-	SessionID string
-	Started   time.Time
-	Modified  time.Time
 }
 
 // Open makes a runtime. It does no network access, and reads nothing of the
@@ -216,142 +208,6 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	return h, nil
 }
 
-// ResumeSession attaches to a session: one that is loaded in this process, or one
-// that is stored. NotFound where there is none; Conflict where another process is
-// at work on it.
-func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig) (*Session, error) {
-	const op = "session.resume"
-	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission, cfg.OnHook)
-	if err != nil {
-		return nil, wrap(op, id, err)
-	}
-	h.asked = requester{cfg.Answers, cfg.OnRequest}
-	h.offers(cfg.Elicits, cfg.Commands)
-	for {
-		sl, mine, err := r.find(ctx, op, id)
-		if err != nil {
-			return nil, err
-		}
-		if mine {
-			err = r.reload(ctx, sl, id, h, cfg)
-		} else {
-			err = h.resume(ctx, sl.sess, cfg, h.events.sub)
-			if errors.Is(err, session.ErrUnloaded) {
-				<-sl.gone
-				h.events = newEvents(h.client.ID)
-				continue
-			}
-		}
-		if err != nil {
-			return nil, wrap(op, id, err)
-		}
-		h.warn(cfg.Unserved)
-		if cfg.brings() {
-			h.warnProvider()
-		}
-		return h, nil
-	}
-}
-
-// reload loads a stored session and resumes it. The pen is taken before the log
-// is read, so that nobody writes meanwhile; the session gives it back once it has
-// nothing more to do.
-func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, cfg ResumeConfig) error {
-	hold, others, err := r.hold(id)
-	if err != nil {
-		r.free(id, sl, nil)
-		return err
-	}
-	state, log, damages, err := r.read(ctx, id, hold)
-	if err != nil {
-		hold.Release()
-		r.free(id, sl, nil)
-		return err
-	}
-	token := ""
-	if cfg.GitHubToken != nil {
-		token = *cfg.GitHubToken
-	}
-	model := state.Model
-	if cfg.Model != nil {
-		model = *cfg.Model
-	}
-	models := r.models(id, access{cfg.Provider, cfg.Custom, token, cfg.Providers, cfg.Models, model})
-	sess := r.load(id, log, hold, state, models)
-	h.others = others
-	if err := h.resume(ctx, sess, cfg, h.events.sub); err != nil {
-		sess.Post(turn.Suspend{}, nil, nil)
-		<-sess.Done()
-		r.free(id, sl, nil)
-		return err
-	}
-	r.fill(id, sl, sess)
-	h.warnDamage(damages)
-	return nil
-}
-
-// hold marks a session as loaded here, and says whether others have it too.
-func (r *Runtime) hold(id string) (eventlog.Hold, bool, error) {
-	hold, err := r.storage().Hold(id)
-	if err != nil {
-		return nil, false, err
-	}
-	others, err := hold.Others()
-	if err != nil {
-		hold.Release()
-		return nil, false, err
-	}
-	return hold, others, nil
-}
-
-// read folds a stored log while the pen is held.
-func (r *Runtime) read(ctx context.Context, id string, hold eventlog.Hold) (turn.State, eventlog.Log, []eventlog.Damage, error) {
-	if err := takePen(ctx, hold); err != nil {
-		return turn.State{}, nil, nil, err
-	}
-	log, damages, err := r.storage().Open(ctx, id)
-	if err != nil {
-		return turn.State{}, nil, nil, err
-	}
-	state, unread, err := session.Load(log)
-	if err == nil && state.SessionID == "" && state.Events > 0 {
-		state.SessionID, state.Mode = id, "interactive" // its first record is damaged
-	}
-	if err == nil && state.SessionID == "" {
-		err = &Error{Op: "session.resume", Kind: KindInternal, SessionID: id, Msg: fmt.Sprintf("the log of session %s has no record that can be read: nothing of it can be taken up. Delete the session to use its id again", id)}
-	}
-	if err != nil {
-		log.Close()
-		return turn.State{}, nil, nil, err
-	}
-	return state, log, append(damages, unread...), nil
-}
-
-// dyingTime is how long a process that was killed may go on holding the pen while
-// the system ends it.
-const dyingTime = 500 * time.Millisecond
-
-// takePen takes the pen, waiting a moment for a holder that is on its way out.
-func takePen(ctx context.Context, hold eventlog.Hold) error {
-	deadline := time.After(dyingTime)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := hold.TakePen()
-		var held *eventlog.HeldError
-		if !errors.As(err, &held) || held.PID == os.Getpid() {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // load starts a session's actor, which owns the log and the hold from here on.
 func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state turn.State, models *models) *loaded {
 	begun, what := state.Started, "session.updated"
@@ -367,7 +223,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id), Restore: s.restore,
 		Written: func(at time.Time) {
@@ -380,22 +236,6 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		},
 	})
 	return s
-}
-
-// dir is the working directory of a session that asks for one. It is looked up
-// where the call is made: a session must not begin where no tool could run.
-func (r *Runtime) dir(dir string) (string, error) {
-	if dir == "" {
-		return r.cfg.Dir, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.cfg.Dir, dir)
-	}
-	dir = filepath.Clean(dir)
-	if i, err := os.Stat(dir); err != nil || !i.IsDir() {
-		return "", &Error{Kind: KindInvalidParams, Err: err, Msg: "the working directory " + dir + " is no directory on the machine of the runtime: make it first, or name another"}
-	}
-	return dir, nil
 }
 
 // reserve takes an id for a session to be created. An id whose session is ending
@@ -539,33 +379,6 @@ func (r *Runtime) unused(id string) error {
 		return &Error{Kind: KindConflict, Msg: "session " + id + " is in use in another process: close it there first"}
 	}
 	return nil
-}
-
-// Watch calls f for what happens to sessions until stop is called. f is called
-// from the sessions' goroutines and must not block.
-func (r *Runtime) Watch(f func(Lifecycle)) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.serial++
-	n := r.serial
-	r.watchers[n] = f
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.watchers, n)
-	}
-}
-
-func (r *Runtime) tell(l Lifecycle) {
-	r.mu.Lock()
-	fs := make([]func(Lifecycle), 0, len(r.watchers))
-	for _, f := range r.watchers {
-		fs = append(fs, f)
-	}
-	r.mu.Unlock()
-	for _, f := range fs {
-		f(l)
-	}
 }
 
 // Close takes all sessions out of this process and releases the store. Work under

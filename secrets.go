@@ -1,6 +1,7 @@
 package transom
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,11 @@ type secrets struct {
 // maxLent is how many tokens of one request each are remembered.
 const maxLent = 32
 
+// placeholders are what people write where a key is asked for and none is needed.
+// They are no secrets, and stand in too many texts to be taken out of them.
+var placeholders = strings.Fields("ollama lm-studio lmstudio llama.cpp llamacpp not-needed no-key-required sk-no-key-required no-key nokey none-needed " +
+	"dummy-key dummy-api-key placeholder test-key api-key apikey your-api-key changeme unused anything secret password local-key localhost")
+
 // minSecret is the length below which a value is too common a word to be taken
 // out of texts.
 const minSecret = 6
@@ -29,7 +35,7 @@ func (s *secrets) add(values ...string) {
 	changed := false
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) >= minSecret && !slices.Contains(s.values, v) {
+		if len(v) >= minSecret && !slices.Contains(s.values, v) && !slices.Contains(placeholders, strings.ToLower(v)) {
 			s.values = append(s.values, v)
 			changed = true
 		}
@@ -72,19 +78,43 @@ func (s *secrets) provider(p *ProviderConfig) {
 		return
 	}
 	s.add(p.APIKey, p.BearerToken)
+	if u, err := url.Parse(p.BaseURL); err == nil {
+		if password, ok := u.User.Password(); ok {
+			s.add(password)
+		}
+		for name, values := range u.Query() {
+			if private(name) {
+				s.add(values...)
+			}
+		}
+	}
 	s.headers(p.Headers)
 }
 
 // headers remembers the values of headers that hold secrets by their names.
 func (s *secrets) headers(headers map[string]string) {
 	for name, value := range headers {
-		name = strings.ToLower(name)
-		for _, word := range []string{"authorization", "key", "token", "secret", "password", "cookie"} {
-			if strings.Contains(name, word) {
-				s.add(value, strings.TrimPrefix(value, "Bearer "))
-			}
+		if private(name) {
+			_, credentials, _ := strings.Cut(value, " ") // "Bearer x", "Basic x"
+			s.add(value, credentials)
 		}
 	}
+}
+
+// variables remembers the values of variables that hold secrets by their names, and
+// look like such: "TOKEN_FILE=/run/token" and "KEYBOARD=german" hold none.
+func (s *secrets) variables(env map[string]string) {
+	for name, value := range env {
+		if private(name) && len(value) >= 8 && !strings.ContainsAny(value[:1], "/.~$") && (len(value) >= 20 || strings.ContainsAny(value, "0123456789")) {
+			s.add(value)
+		}
+	}
+}
+
+// private reports whether what has this name is a secret by all appearance.
+func private(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "passw", "cookie", "credential"}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // list returns the secrets.

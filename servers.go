@@ -127,6 +127,7 @@ func (r *Runtime) configured(cfg *MCPConfig) (all map[string]mcp.Server, disable
 			return nil, nil, &Error{Kind: KindInvalidParams, Msg: "an MCP server has no name: give each a name of its own"}
 		}
 		r.keys.headers(server.Headers)
+		r.keys.variables(server.Env)
 	}
 	return all, cfg.Disabled, nil
 }

@@ -122,6 +122,7 @@ func (m MCP) run(ctx context.Context, op, name string, cfg *mcp.Server) error {
 	s := m.s.sess
 	if cfg != nil {
 		m.s.rt.keys.headers(cfg.Headers)
+		m.s.rt.keys.variables(cfg.Env)
 		if _, err := m.s.rt.hosted(s); err != nil {
 			return wrap(op, m.s.id, err)
 		}

@@ -72,7 +72,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	return h, turn.Settings{
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
 		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
-		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits),
+		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits), Credits: cfg.MaxAICredits,
 	}, nil
 }
 
@@ -193,7 +193,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Hidden = filter(*cfg.HiddenTools)
 	}
 	if cfg.MaxAICredits != nil {
-		out.Notice = limits(*cfg.MaxAICredits)
+		out.Notice, out.Credits = limits(*cfg.MaxAICredits), *cfg.MaxAICredits
 	}
 	if cfg.Compaction != nil || !out.Compaction.Enabled && fresh {
 		compaction, err := or(cfg.Compaction).settings()

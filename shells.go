@@ -167,7 +167,7 @@ func (t Shells) Run(ctx context.Context, name, command string) (ShellResult, err
 	case <-ctx.Done():
 		p.End()
 	}
-	r.Code, r.Output = p.Wait(), out.text()
+	r.Code, r.Output = p.Wait(), t.s.rt.keys.redact(out.text())
 	done := event.ToolComplete{ToolCallID: r.ToolCallID, Success: r.Code == 0, Result: &event.ToolResult{Content: r.Output}}
 	if !done.Success {
 		done.Error = &event.ToolError{Code: "failure", Message: fmt.Sprintf("the command ended with exit code %d", r.Code)}

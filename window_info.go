@@ -72,7 +72,7 @@ func (w Window) Tokens() int { return w.SystemTokens + w.ToolTokens + w.MessageT
 // Window measures the session's window.
 func (h *Session) Window() Window {
 	v := h.sess.View()
-	w := Window{Limit: v.Live.Settings.TokenLimit, SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
+	w := Window{Limit: v.Limit(), SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
 	w.Background, w.Blocking, w.Compactions = w.Limit, w.Limit, v.Compactions
 	if c := v.Live.Settings.Compaction; c.Enabled {
 		w.Background, w.Blocking = int(float64(w.Limit)*c.Background), int(float64(w.Limit)*c.Blocking)

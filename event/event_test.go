@@ -30,6 +30,7 @@ var payloads = []Payload{
 	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
 	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
 	MCPOAuthRequired{}, MCPOAuthCompleted{}, MCPAppToolCallComplete{}, SamplingRequested{}, SamplingCompleted{},
+	AutoModeSwitchRequested{}, AutoModeSwitchCompleted{}, SessionLimitsExhaustedRequested{}, SessionLimitsExhaustedCompleted{}, SessionLimitsChanged{}, UsageCheckpoint{},
 }
 
 // full is the payload with something in each of its fields, text at the end of

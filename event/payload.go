@@ -11,17 +11,18 @@ import (
 
 // SessionStart is the first record of a session.
 type SessionStart struct {
-	SessionID       string  `json:"sessionId"`
-	Version         int     `json:"version"`
-	Producer        string  `json:"producer"`
-	CopilotVersion  string  `json:"copilotVersion"`
-	StartTime       string  `json:"startTime"`
-	SelectedModel   string  `json:"selectedModel,omitempty"`
-	ReasoningEffort string  `json:"reasoningEffort,omitempty"`
-	ContextTier     *string `json:"contextTier"`
-	Context         Context `json:"context"`
-	RemoteSteerable bool    `json:"remoteSteerable"`
-	AlreadyInUse    bool    `json:"alreadyInUse"`
+	SessionID       string         `json:"sessionId"`
+	Version         int            `json:"version"`
+	Producer        string         `json:"producer"`
+	CopilotVersion  string         `json:"copilotVersion"`
+	StartTime       string         `json:"startTime"`
+	SelectedModel   string         `json:"selectedModel,omitempty"`
+	ReasoningEffort string         `json:"reasoningEffort,omitempty"`
+	ContextTier     *string        `json:"contextTier"`
+	Context         Context        `json:"context"`
+	RemoteSteerable bool           `json:"remoteSteerable"`
+	AlreadyInUse    bool           `json:"alreadyInUse"`
+	Limits          *SessionLimits `json:"sessionLimits,omitempty"`
 }
 
 // Context is where a session works, and what is known of the repository there.
@@ -38,17 +39,18 @@ type Context struct {
 
 // SessionResume is written each time a session is resumed.
 type SessionResume struct {
-	ResumeTime          string  `json:"resumeTime"`
-	SelectedModel       string  `json:"selectedModel,omitempty"`
-	ReasoningEffort     string  `json:"reasoningEffort,omitempty"`
-	ContextTier         *string `json:"contextTier"`
-	Context             Context `json:"context"`
-	RemoteSteerable     bool    `json:"remoteSteerable"`
-	ContinuePendingWork bool    `json:"continuePendingWork"`
-	EventsFileSizeBytes int64   `json:"eventsFileSizeBytes"`
-	EventCount          int64   `json:"eventCount"`
-	AlreadyInUse        bool    `json:"alreadyInUse"`
-	SessionWasActive    bool    `json:"sessionWasActive"`
+	ResumeTime          string         `json:"resumeTime"`
+	SelectedModel       string         `json:"selectedModel,omitempty"`
+	ReasoningEffort     string         `json:"reasoningEffort,omitempty"`
+	ContextTier         *string        `json:"contextTier"`
+	Context             Context        `json:"context"`
+	RemoteSteerable     bool           `json:"remoteSteerable"`
+	ContinuePendingWork bool           `json:"continuePendingWork"`
+	EventsFileSizeBytes int64          `json:"eventsFileSizeBytes"`
+	EventCount          int64          `json:"eventCount"`
+	AlreadyInUse        bool           `json:"alreadyInUse"`
+	SessionWasActive    bool           `json:"sessionWasActive"`
+	Limits              *SessionLimits `json:"sessionLimits,omitempty"`
 }
 
 // SessionShutdown is the last record of a session's life in a process.
@@ -62,6 +64,7 @@ type SessionShutdown struct {
 	CurrentModel        string                 `json:"currentModel,omitempty"`
 	CodeChanges         CodeChanges            `json:"codeChanges"`
 	ModelMetrics        map[string]ModelMetric `json:"modelMetrics"`
+	NanoAIU             int64                  `json:"totalNanoAiu"`
 }
 
 // CodeChanges counts what a session's tools wrote.
@@ -83,6 +86,7 @@ type ModelMetric struct {
 		CacheReadTokens  int64 `json:"cacheReadTokens"`
 		CacheWriteTokens int64 `json:"cacheWriteTokens"`
 	} `json:"usage"`
+	NanoAIU int64 `json:"totalNanoAiu,omitempty"` // what providers charged, in billionths of an AI credit
 }
 
 // SessionError says that a turn failed, or what a host logged at level error.
@@ -349,6 +353,7 @@ type ModelChange struct {
 	PreviousReasoningEffort string  `json:"previousReasoningEffort,omitempty"`
 	ReasoningEffort         string  `json:"reasoningEffort,omitempty"`
 	ContextTier             *string `json:"contextTier,omitempty"`
+	Cause                   string  `json:"cause,omitempty"` // "rate_limit_auto_switch"; "" is a host's wish
 }
 
 // ModeChanged says that the session is in another mode.
@@ -401,6 +406,8 @@ type AssistantUsage struct {
 	FinishReason     string `json:"finishReason,omitempty"`
 	APICallID        string `json:"apiCallId,omitempty"`
 	NumToolCalls     int    `json:"numToolCalls"`
+
+	Charged *CopilotUsage `json:"copilotUsage,omitempty"`
 }
 
 // ModelCallFailure is one failed attempt at a model call.
@@ -506,6 +513,7 @@ type Usage struct {
 	CacheRead  int64  `json:"cacheRead,omitempty"`
 	CacheWrite int64  `json:"cacheWrite,omitempty"`
 	DurationMs int64  `json:"durationMs"`
+	NanoAIU    int64  `json:"nanoAiu,omitempty"` // what the provider charged
 }
 
 // LoopEnd says that the work on a prompt is over.

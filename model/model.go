@@ -177,6 +177,9 @@ type Usage struct {
 	CacheReadTokens  int
 	CacheWriteTokens int
 	ReasoningTokens  int
+	// NanoAIU is what the provider charges, in billionths of an AI credit; 0 where it
+	// does not say.
+	NanoAIU int64
 }
 
 // Response is a whole answer.

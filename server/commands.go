@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
 )
 
 // The methods about slash commands and about questions to users.
@@ -27,8 +28,8 @@ var commandMethods = map[string]handler{
 	"session.ui.handlePendingUserInput":                posted(nothingPending),
 	"session.ui.handlePendingExitPlanMode":             posted(nothingPending),
 	"session.ui.handlePendingSampling":                 posted(nothingPending),
-	"session.ui.handlePendingAutoModeSwitch":           posted(nothingPending),
-	"session.ui.handlePendingSessionLimitsExhausted":   posted(nothingPending),
+	"session.ui.handlePendingAutoModeSwitch":           posted(answerAutoMode),
+	"session.ui.handlePendingSessionLimitsExhausted":   posted(answerLimits),
 	"session.ui.registerDirectAutoModeSwitchHandler":   posted(registerAutoMode),
 	"session.ui.unregisterDirectAutoModeSwitchHandler": posted(unregisterAutoMode),
 }
@@ -227,8 +228,28 @@ type handleParams struct {
 	Handle string `json:"handle"`
 }
 
+type autoModeAnswer struct {
+	target
+	RequestID string `json:"requestId"`
+	Response  string `json:"response"`
+}
+
+func answerAutoMode(q *call, p *autoModeAnswer) {
+	q.Reply(successResult{q.sess.AnswerAutoMode(p.RequestID, p.Response)}, nil)
+}
+
+type limitsAnswer struct {
+	target
+	RequestID string               `json:"requestId"`
+	Response  event.LimitsResponse `json:"response"`
+}
+
+func answerLimits(q *call, p *limitsAnswer) {
+	q.Reply(successResult{q.sess.AnswerLimits(p.RequestID, p.Response)}, nil)
+}
+
 // autoModeEvent is what the handler of an automatic change of model listens to.
-const autoModeEvent = "auto_mode_switch.requested"
+const autoModeEvent = event.TypeAutoModeSwitchRequested
 
 func registerAutoMode(q *call, _ *target) {
 	handle, err := q.register(autoModeEvent)

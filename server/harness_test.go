@@ -327,6 +327,13 @@ func (c *client) reply(id int) frame {
 	return c.at(c.replyAt(id))
 }
 
+// answered reports whether the answer to a request has come already.
+func (c *client) answered(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.frames[c.sent[id]:], func(f frame) bool { return f.Method == "" && string(f.ID) == strconv.Itoa(id) })
+}
+
 // ok calls a method that must succeed and decodes its result.
 func (c *client) ok(method string, params any, into ...any) {
 	c.t.Helper()

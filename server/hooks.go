@@ -21,6 +21,7 @@ func (c *conn) hooks(p *sessionParams) transom.HookHandler {
 		if err := json.Unmarshal(input, &of); err != nil {
 			return nil, err
 		}
+		defer c.asked(of.SessionID)()
 		raw, err := c.rpc.Call(ctx, "hooks.invoke", map[string]any{"sessionId": of.SessionID, "hookType": kind, "input": input})
 		if err != nil {
 			var e *jsonrpc2.Error

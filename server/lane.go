@@ -17,6 +17,10 @@ type lane struct {
 	busy  bool               // somebody is in the lane
 	queue []func(*lane) bool // who waits
 	att   *attachment        // nil: not attached through this connection
+	// ending: who holds the lane ends the session. asking counts the hooks that this
+	// client has been asked about meanwhile.
+	ending bool
+	asking int
 }
 
 // attachment is a session as one connection sees it.
@@ -60,6 +64,47 @@ func (c *conn) enter(id string, f func(l *lane) (held bool)) {
 	}
 }
 
+// pass runs f, which does not keep the lane, as enter does; but where the session is
+// ending, and this client is asked about that by a hook, f is run at once. The
+// handler of the hook may ask anything: nothing that it waits for waits for it.
+func (c *conn) pass(id string, f func(l *lane)) {
+	c.mu.Lock()
+	l := c.lanes[id]
+	if l != nil && l.busy && l.ending && l.asking > 0 && len(l.queue) == 0 {
+		c.mu.Unlock()
+		f(l)
+		return
+	}
+	c.mu.Unlock()
+	c.enter(id, func(l *lane) bool {
+		f(l)
+		return false
+	})
+}
+
+// asked notes that the client is asked by a hook of a session, until done is called.
+func (c *conn) asked(id string) (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lanes[id]
+	if l == nil {
+		return func() {}
+	}
+	l.asking++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		l.asking--
+	}
+}
+
+// ends notes that who holds the lane ends the session, until the lane is left.
+func (l *lane) ends() {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.ending = true
+}
+
 // run calls f; a panic gives the lane back on its way up.
 func (l *lane) run(f func(*lane) bool) (held bool) {
 	done := false
@@ -77,6 +122,7 @@ func (l *lane) run(f func(*lane) bool) (held bool) {
 func (l *lane) leave() {
 	for {
 		l.c.mu.Lock()
+		l.ending = false
 		if len(l.queue) == 0 {
 			l.busy, l.queue = false, nil
 			if l.att == nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
 )
 
 // The methods that say how a session stands.
@@ -53,6 +54,9 @@ func snapshot(s *transom.Session, _ *target) (any, error) {
 	}
 	if dir := s.Workspace(); dir != "" {
 		out.WorkspacePath = &dir
+	}
+	if _, limit := s.Credits(); limit > 0 {
+		out.SessionLimits = event.SessionLimits{MaxAICredits: limit}
 	}
 	return out, nil
 }
@@ -279,6 +283,7 @@ type metricsResult struct {
 	LastCallOutputTokens    int64          `json:"lastCallOutputTokens"`
 	TotalUserRequests       int64          `json:"totalUserRequests"`
 	TotalPremiumRequestCost float64        `json:"totalPremiumRequestCost"`
+	TotalNanoAIU            int64          `json:"totalNanoAiu"`
 	TotalAPIDurationMs      int64          `json:"totalApiDurationMs"`
 	ModelMetrics            any            `json:"modelMetrics"`
 	CodeChanges             metricsChanges `json:"codeChanges"`
@@ -292,10 +297,15 @@ type metricsChanges struct {
 }
 
 // usageMetrics counts tokens and requests. Lines that tools changed are not
-// counted, and nothing here has a price.
+// counted; a price have the models of accounts whose list says so.
 func usageMetrics(s *transom.Session, _ *target) (any, error) {
 	i, u := s.Info(), s.Usage()
+	var charged int64
+	for _, m := range u.Models {
+		charged += m.NanoAIU
+	}
 	return metricsResult{
+		TotalNanoAIU:     charged,
 		SessionStartTime: wireTime(i.Started), CurrentModel: i.Model, LastCallInputTokens: u.LastInput, LastCallOutputTokens: u.LastOutput,
 		TotalUserRequests: u.Prompts, TotalAPIDurationMs: u.APITime.Milliseconds(), ModelMetrics: u.Models, CodeChanges: metricsChanges{FilesModified: []string{}},
 	}, nil

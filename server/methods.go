@@ -122,18 +122,41 @@ func aside[P any](f func(ctx context.Context, c *conn, p *P) (any, error)) handl
 
 // inLane decodes params that name a session and calls f in its lane.
 func inLane[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, f func(l *lane, p *P) (held bool)) {
+	if p, ok := aim[P, T](r); ok {
+		c.enter(T(p).id(), func(l *lane) bool { return f(l, p) })
+	}
+}
+
+// attached decodes params that name a session and calls f, in its lane, where the
+// client is attached to it.
+func attached[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, f func(l *lane, a *attachment, p *P)) {
+	p, ok := aim[P, T](r)
+	if !ok {
+		return
+	}
+	c.pass(T(p).id(), func(l *lane) {
+		if a := l.attached(); a != nil {
+			f(l, a, p)
+			return
+		}
+		r.Reply(nil, notFound(r.Request().Method, l.id))
+	})
+}
+
+// aim decodes params that name a session; false where they do not, and the request
+// is answered.
+func aim[P any, T aimed[P]](r *jsonrpc2.Responder) (*P, bool) {
 	p := new(P)
 	name := r.Request().Method
 	if err := decode(r.Request(), T(p)); err != nil {
 		r.Reply(nil, err)
-		return
+		return nil, false
 	}
-	id := T(p).id()
-	if id == "" {
+	if T(p).id() == "" {
 		r.Reply(nil, invalid(name, "Missing sessionId in "+name+" request"))
-		return
+		return nil, false
 	}
-	c.enter(id, func(l *lane) bool { return f(l, p) })
+	return p, true
 }
 
 // call is a request for an attached session.
@@ -163,34 +186,20 @@ func (q *call) answer(result func(v any) any) func(any, error) {
 // posted is a method that hands an attached session something, in order.
 func posted[P any, T aimed[P]](f func(q *call, p *P)) handler {
 	return func(c *conn, r *jsonrpc2.Responder) {
-		inLane[P, T](c, r, func(l *lane, p *P) bool {
-			a := l.attached()
-			if a == nil {
-				r.Reply(nil, notFound(r.Request().Method, l.id))
-				return false
-			}
-			f(&call{r, c, l, a, a.sess}, p)
-			return false
-		})
+		attached[P, T](c, r, func(l *lane, a *attachment, p *P) { f(&call{r, c, l, a, a.sess}, p) })
 	}
 }
 
 // read is a method that reads an attached session on a goroutine of its own.
 func read[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *P) (any, error)) handler {
 	return func(c *conn, r *jsonrpc2.Responder) {
-		inLane[P, T](c, r, func(l *lane, p *P) bool {
-			a := l.attached()
-			if a == nil {
-				r.Reply(nil, notFound(r.Request().Method, l.id))
-				return false
-			}
+		attached[P, T](c, r, func(_ *lane, a *attachment, p *P) {
 			a.reads.Add(1)
 			r.Go(func(ctx context.Context) (any, error) {
 				defer a.reads.Done()
 				result, err := f(ctx, a.sess, p)
 				return result, fail(r.Request().Method, err)
 			})
-			return false
 		})
 	}
 }
@@ -199,12 +208,7 @@ func read[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *
 // other, in the order of arrival.
 func filed[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p *P) (any, error)) handler {
 	return func(c *conn, r *jsonrpc2.Responder) {
-		inLane[P, T](c, r, func(l *lane, p *P) bool {
-			a := l.attached()
-			if a == nil {
-				r.Reply(nil, notFound(r.Request().Method, l.id))
-				return false
-			}
+		attached[P, T](c, r, func(_ *lane, a *attachment, p *P) {
 			a.reads.Add(1)
 			before, done := a.filing, make(chan struct{})
 			a.filing = done
@@ -217,7 +221,6 @@ func filed[P any, T aimed[P]](f func(ctx context.Context, s *transom.Session, p 
 				result, err := f(ctx, a.sess, p)
 				return result, fail(r.Request().Method, err)
 			})
-			return false
 		})
 	}
 }

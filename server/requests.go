@@ -16,6 +16,7 @@ func (p *sessionParams) answers() []string {
 	}{
 		{p.RequestUserInput, "userInput.request"},
 		{p.RequestExitPlanMode, "exitPlanMode.request"},
+		{p.RequestAutoModeSwitch, transom.AutoModeRequest},
 		{p.asksToken(), transom.TokenRequest},
 		{p.transforms(), "systemMessage.transform"},
 	} {

@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/internal/jsonrpc2"
 )
 
@@ -101,14 +103,26 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 		r.Go(func(ctx context.Context) (any, error) {
 			defer l.leave()
 			c.claim(p.SessionID)
-			if a := l.attached(); a != nil {
-				return nil, c.resumeHere(ctx, r, a, p)
+			old := l.attached()
+			if a := old; a != nil {
+				err := c.resumeHere(ctx, r, a, p)
+				if !errors.Is(err, eventlog.ErrMoved) {
+					return nil, err
+				}
+				// Another process has had the session since: it is read anew, and the
+				// attachment ends with what was loaded.
 			}
 			c.srv.reap()
 			c.claim(p.SessionID)
 			s, err := c.srv.cfg.Runtime.ResumeSession(ctx, p.SessionID, p.resume(c))
 			if err != nil {
 				return nil, fail(r.Request().Method, err)
+			}
+			if old != nil {
+				select {
+				case <-old.delivered:
+				case <-ctx.Done():
+				}
 			}
 			a := l.attach(s)
 			r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
@@ -128,6 +142,9 @@ func (c *conn) resumeHere(ctx context.Context, r *jsonrpc2.Responder, a *attachm
 	err := a.sess.Resume(ctx, p.resume(c))
 	if err != nil {
 		<-a.gate
+		if errors.Is(err, eventlog.ErrMoved) {
+			return err
+		}
 		return fail(r.Request().Method, err)
 	}
 	r.ReplyThen(opened(a.sess), nil, func() { <-a.gate })
@@ -159,8 +176,9 @@ type sessionParams struct {
 	mcpParams
 	skillParams
 
-	RequestUserInput    bool `json:"requestUserInput"`
-	RequestExitPlanMode bool `json:"requestExitPlanMode"`
+	RequestUserInput      bool `json:"requestUserInput"`
+	RequestExitPlanMode   bool `json:"requestExitPlanMode"`
+	RequestAutoModeSwitch bool `json:"requestAutoModeSwitch"`
 
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`

@@ -34,6 +34,7 @@ func detach(c *conn, r *jsonrpc2.Responder, unknown bool) {
 // close ends an attachment and waits until its last event was sent.
 func (c *conn) close(ctx context.Context, l *lane, a *attachment) error {
 	a.reads.Wait()
+	l.ends()
 	if err := a.sess.Close(ctx); err != nil {
 		return err
 	}
@@ -53,6 +54,7 @@ func deleteSession(c *conn, r *jsonrpc2.Responder) {
 			a := l.attached()
 			if a != nil {
 				a.reads.Wait()
+				l.ends()
 			}
 			c.claim(p.SessionID)
 			err := c.srv.cfg.Runtime.DeleteSession(ctx, p.SessionID)
@@ -111,6 +113,7 @@ func endSession[P any, T aimed[P]](c *conn, r *jsonrpc2.Responder, end func(ctx 
 		r.Go(func(ctx context.Context) (any, error) {
 			defer l.leave()
 			a.reads.Wait()
+			l.ends()
 			err := end(ctx, a.sess, p)
 			if err == nil {
 				select {

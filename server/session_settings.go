@@ -132,6 +132,8 @@ type optionsParams struct {
 
 	SkipCustomInstructions *bool `json:"skipCustomInstructions"`
 
+	Limits *wireLimits `json:"sessionLimits"`
+
 	rest map[string]json.RawMessage
 }
 
@@ -149,10 +151,18 @@ func updateOptions(q *call, p *optionsParams) {
 		q.sess.Post(transom.Note{Level: "warning", Type: "configuration",
 			Message: "session.options.update: these settings are known but not served by this version of Transom, and have no effect: " + strings.Join(unserved, ", ")}, nil)
 	}
-	q.sess.Post(transom.Configure{
+	c := transom.Configure{
 		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
 		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
-	}, q.answer(func(any) any { return successResult{true} }))
+	}
+	if raw, given := p.rest["sessionLimits"]; given && len(raw) > 0 {
+		var credits float64
+		if p.Limits != nil {
+			credits = value(p.Limits.MaxAICredits)
+		}
+		c.MaxAICredits = &credits
+	}
+	q.sess.Post(c, q.answer(func(any) any { return successResult{true} }))
 }
 
 func (p *optionsParams) unserved() []string {
@@ -165,9 +175,8 @@ type interestParams struct {
 	Handle    string `json:"handle"`
 }
 
-// registerInterest notes that the client handles an event type. That of
-// command.queued makes it the one who is asked about slash commands that nobody
-// has registered; nothing else behaves differently yet.
+// registerInterest notes that the client handles an event type. Some make it one
+// who is asked something by that event; see [transom.Session.Take].
 func registerInterest(q *call, p *interestParams) {
 	if p.EventType == "" {
 		q.Reply(nil, invalid(q.op(), q.op()+" needs an eventType"))
@@ -207,13 +216,13 @@ func (q *call) release(handle string) string {
 // interested tells the session what the client wants to be asked about. conn.mu
 // is held.
 func (q *call) interested() {
-	for _, t := range q.att.interests {
-		if t == event.TypeCommandQueued {
-			q.sess.WantQueuedCommands(true)
-			return
+	for _, asked := range []string{event.TypeCommandQueued, event.TypeAutoModeSwitchRequested, event.TypeSessionLimitsExhaustedRequested} {
+		takes := false
+		for _, t := range q.att.interests {
+			takes = takes || t == asked
 		}
+		q.sess.Take(asked, takes)
 	}
-	q.sess.WantQueuedCommands(false)
 }
 
 // maxInterests bounds the registrations of one connection for one session.

@@ -74,7 +74,7 @@ func execShell(q *call, p *shellParams) {
 				if errors {
 					stream = "stderr"
 				}
-				text := strings.ToValidUTF8(string(data), "\ufffd")
+				text := q.c.srv.cfg.Runtime.Redact(strings.ToValidUTF8(string(data), "\ufffd"))
 				tell("shell.output", func() any { return shellOutput{q.lane.id, id, stream, text} })
 			},
 		}, func(id string, code int) { tell("shell.exit", func() any { return shellExit{q.lane.id, id, code} }) })

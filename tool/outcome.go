@@ -42,8 +42,10 @@ type Outcome struct {
 // Settle decides what a call came to. It is the only way from what a handler or
 // a host gave to an outcome.
 //
-//   - err is what a handler threw. Its detail goes to the event, through redact
-//     (nil: as it is) and cut to [MaxDetail]; the model reads a bare failure.
+//   - redact takes secrets out of every text (nil: leaves them as they are): what a
+//     tool came upon is neither for the model nor for the log.
+//   - err is what a handler threw. Its detail goes to the event, cut to [MaxDetail];
+//     the model reads a bare failure.
 //   - A result's type is [Success] where empty, and a [Failure] where unknown.
 //   - A failure's or time-out's Error is the event's message, with Text in its
 //     place where there is none. A denied or rejected call's Text is the message.
@@ -65,9 +67,17 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 		}
 	}
 	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References, Structured: res.Structured}
+	if o.Telemetry != nil {
+		o.Telemetry = object(json.RawMessage(redact(string(o.Telemetry))))
+	}
+	if o.Structured != nil {
+		if o.Structured = json.RawMessage(redact(string(o.Structured))); !json.Valid(o.Structured) {
+			o.Structured = nil
+		}
+	}
 	var leftOut string
 	o.Binary, leftOut = readable(res.Binary)
-	text := strings.ToValidUTF8(res.Text, "\ufffd")
+	text := redact(strings.ToValidUTF8(res.Text, "\ufffd"))
 	switch o.Type {
 	case "", Success:
 		o.Type, o.Success = Success, true
@@ -80,7 +90,7 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 		o.Content = o.ModelText
 		o.DetailedContent = o.Content
 		if res.Detail != "" {
-			o.DetailedContent = strings.ToValidUTF8(res.Detail, "\ufffd")
+			o.DetailedContent = redact(strings.ToValidUTF8(res.Detail, "\ufffd"))
 		}
 		o.Skill = res.Skill
 		return o

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -95,6 +96,23 @@ func (o *options) logger(stderr io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.DiscardHandler), nil
 	}
 	return nil, misuse("--log-level %s is not known: the levels are none, error, warning, info, debug and all", o.logLevel)
+}
+
+// filtered writes what is logged without the secrets that the runtime knows.
+type filtered struct {
+	w      io.Writer
+	redact atomic.Pointer[func(string) string] // nil before there is a runtime
+}
+
+// Write writes one record of the log: that is how the handlers call it.
+func (f *filtered) Write(b []byte) (int, error) {
+	if redact := f.redact.Load(); redact != nil {
+		if _, err := io.WriteString(f.w, (*redact)(string(b))); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return f.w.Write(b)
 }
 
 // otherServers reads the peers, and takes their tokens out of the environment:

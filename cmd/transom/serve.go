@@ -29,7 +29,8 @@ const (
 
 // serve runs the server until its clients, its flags' mode or a signal end it.
 func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
-	log, err := o.logger(stderr)
+	logged := &filtered{w: stderr}
+	log, err := o.logger(logged)
 	if err != nil {
 		return err
 	}
@@ -56,6 +57,8 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	redact := rt.Redact
+	logged.redact.Store(&redact)
 	if o.remote {
 		log.Warn("--remote has no effect: there is no hosted service that sessions could be shown on")
 	}

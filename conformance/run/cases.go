@@ -51,7 +51,7 @@ type Case struct {
 	// Over is how the host reaches the runtime: "stdio" (the default) and "tcp"
 	// start it through the SDK, "server" joins one that the runner started, and
 	// "example" runs the language's hand-written example as its own program, and
-	// "remote" the one that uses two runtimes.
+	// the names in programs another one.
 	Over      string `yaml:"over"`
 	Streaming bool   `yaml:"streaming"`
 	// Handlers and Permissions say, for each call id, what the tool handler and
@@ -97,8 +97,8 @@ type Message struct {
 	Content    string     `yaml:"content"`
 	ToolCalls  []ToolCall `yaml:"tool_calls"`
 	ToolCallID string     `yaml:"tool_call_id"`
-	// Said marks an assistant message that was the reply to an earlier request: it is
-	// in the window again.
+	// Said is an assistant message that was a reply of an earlier conversation: it
+	// must be in the window, and is not given again.
 	Said bool `yaml:"said"`
 	// Hold keeps this reply back until a host releases it.
 	Hold bool `yaml:"hold"`
@@ -174,7 +174,7 @@ type EventMatch struct {
 }
 
 // alone reports whether the case is played by a program of its own.
-func (c *Case) alone() bool { return c.Over == "example" || c.Over == "remote" }
+func (c *Case) alone() bool { return c.Over == "example" || slices.Contains(programs, c.Over) }
 
 // toolsNamed returns the definitions of the tools a create or resume step
 // declares: the ones it names, or all that are not special.
@@ -229,7 +229,10 @@ func (s *Suite) overTCP() {
 }
 
 // overs is the closed list of ways to reach the runtime.
-var overs = []string{"stdio", "tcp", "server", "example", "remote"}
+var overs = append([]string{"stdio", "tcp", "server", "example"}, programs...)
+
+// programs are the hand-written hosts that only some languages have, one a case.
+var programs = []string{"remote", "everyday"}
 
 // steps is the closed list of what a host can do.
 var steps = strings.Fields(`connect create resume send send_and_wait clear truncate abort

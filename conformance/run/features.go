@@ -78,8 +78,10 @@ func (s *Suite) isTerminal(tool string) bool {
 // cannot returns the first of the needed features that the language's SDK lacks,
 // and why; "" where it lacks none.
 func (l *Language) cannot(need map[string]bool) (feature, reason string) {
-	if need["remote"] && len(l.Remote) == 0 {
-		return "remote", "no program for it in this language: remote sessions are the same for all"
+	for _, name := range programs {
+		if need[name] && len(l.Programs[name]) == 0 {
+			return name, "no program for it in this language: what it shows is the same for all"
+		}
 	}
 	for _, f := range slices.Sorted(maps.Keys(l.Lacks)) {
 		if need[f] {

@@ -82,7 +82,7 @@ func (d *desk) playOnce(ctx context.Context) (reason, stderr string) {
 }
 
 // playExample runs a hand-written program that knows nothing of this runner: the
-// example, or the one with a remote session. The runtime finds the model by its
+// example, or the one the case names. The runtime finds the model by its
 // environment.
 func (d *desk) playExample(ctx context.Context) {
 	r, err := d.begin()
@@ -96,8 +96,8 @@ func (d *desk) playExample(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
 	program := d.lang.Example
-	if r.c.Over == "remote" {
-		program = d.lang.Remote
+	if r.c.Over != "example" {
+		program = d.lang.Programs[r.c.Over]
 	}
 	cmd := d.lang.command(ctx, d.tmp, program)
 	cmd.WaitDelay = time.Second // what it started must not keep us waiting

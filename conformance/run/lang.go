@@ -31,9 +31,9 @@ type Language struct {
 	SetupFrom   []string `yaml:"setup_from"`
 	Host        []string `yaml:"host"`
 	Example     []string `yaml:"example"`
-	// Remote is the program that follows a session from one runtime to another;
-	// where there is none, its case is not run.
-	Remote []string `yaml:"remote"`
+	// Programs are hand-written hosts of their own, such as "remote", by the name
+	// that a case has under over; where one is missing its case is not run.
+	Programs map[string][]string `yaml:"programs"`
 	// Lacks holds what this SDK cannot express (features.go) and why. Cases that
 	// need it are not run.
 	Lacks map[string]string `yaml:"lacks"`

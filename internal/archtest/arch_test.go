@@ -105,6 +105,7 @@ var layers = []struct {
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
+	{"internal/stress", 9},
 }
 
 func layer(pkg string) (room string, level int, ok bool) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 type access struct {
 	model, wireModel string
 	baseURL, keyEnv  string
+	kind, wireAPI    string
 	tokenEnv         string
 	window           int
 	script           string
@@ -26,7 +28,9 @@ type access struct {
 
 func (a *access) register(f *pflag.FlagSet) {
 	f.StringVar(&a.model, "model", "", "the model (default $COPILOT_MODEL, else the provider's first)")
-	f.StringVar(&a.baseURL, "base-url", "", "a server that speaks chat completions, such as http://localhost:11434/v1\n(default $COPILOT_PROVIDER_BASE_URL)")
+	f.StringVar(&a.baseURL, "base-url", "", "a server of models, such as http://localhost:11434/v1\n(default $COPILOT_PROVIDER_BASE_URL)")
+	f.StringVar(&a.kind, "provider-type", "", "what the server of --base-url is: openai (the default), azure or anthropic")
+	f.StringVar(&a.wireAPI, "wire-api", "", "what an openai or azure server speaks: completions (the default) or responses")
 	f.StringVar(&a.keyEnv, "api-key-env", "", "send the API key that the variable `NAME` holds")
 	f.StringVar(&a.tokenEnv, "bearer-token-env", "", "send the bearer token that the variable `NAME` holds")
 	f.StringVar(&a.wireModel, "wire-model", "", "the name that the server knows the model by")
@@ -69,13 +73,13 @@ func (a *access) open(getenv func(string) string, dir string) (*accessed, error)
 	if err != nil {
 		return nil, err
 	}
-	server := a.baseURL != "" || a.keyEnv != "" || a.tokenEnv != "" || a.wireModel != ""
+	server := a.baseURL != "" || a.keyEnv != "" || a.tokenEnv != "" || a.wireModel != "" || a.kind != "" || a.wireAPI != ""
 	out := &accessed{model: a.model}
 	switch {
 	case a.replay != "" && (a.script != "" || a.record != ""):
 		return nil, usage("--replay plays a recording: --script and --record have no place beside it")
 	case server && (a.script != "" || a.replay != ""):
-		return nil, usage("--script and --replay play a file: no server is asked, so --base-url, --api-key-env, --bearer-token-env and --wire-model have no place beside them")
+		return nil, usage("--script and --replay play a file: no server is asked, so --base-url, --provider-type, --wire-api, --api-key-env, --bearer-token-env and --wire-model have no place beside them")
 	case a.script != "":
 		p, err := scripted.Open(a.script)
 		if err != nil {
@@ -157,12 +161,17 @@ func (a *access) startRecording(out *accessed, getenv func(string) string, dir s
 // provider completes the flags by the environment. A key of the environment goes
 // to the server of the environment only.
 func (a *access) provider(getenv func(string) string) (*transom.ProviderConfig, error) {
-	p := &transom.ProviderConfig{BaseURL: a.baseURL, WireModel: a.wireModel, ContextWindow: a.window, ModelID: a.model}
+	p := &transom.ProviderConfig{BaseURL: a.baseURL, Type: a.kind, WireAPI: a.wireAPI, WireModel: a.wireModel, ContextWindow: a.window, ModelID: a.model}
 	if p.ModelID == "" {
 		p.ModelID = getenv("COPILOT_MODEL")
 	}
 	if p.BaseURL == "" {
+		// What the environment says of a server is about the one that it names.
 		p.BaseURL = getenv("COPILOT_PROVIDER_BASE_URL")
+		p.Type = cmp.Or(p.Type, getenv("COPILOT_PROVIDER_TYPE"))
+		p.WireAPI = cmp.Or(p.WireAPI, getenv("COPILOT_PROVIDER_WIRE_API"))
+		p.WireModel = cmp.Or(p.WireModel, getenv("COPILOT_PROVIDER_WIRE_MODEL"))
+		p.Transport, p.AzureAPIVersion = getenv("COPILOT_PROVIDER_TRANSPORT"), getenv("COPILOT_PROVIDER_AZURE_API_VERSION")
 		if a.keyEnv == "" && a.tokenEnv == "" {
 			p.APIKey, p.BearerToken = getenv("COPILOT_PROVIDER_API_KEY"), getenv("COPILOT_PROVIDER_BEARER_TOKEN")
 		}

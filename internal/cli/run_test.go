@@ -264,6 +264,25 @@ func TestRunWithServer(t *testing.T) {
 	if key, body := seen(); key != "Bearer secret-2" || body["model"] != "wm" {
 		t.Errorf("key %q, body %v", key, body)
 	}
+	// The same server on its other wires, by flags and by the environment.
+	base := strings.TrimSuffix(url, "/v1")
+	run(t, "", append(args, "--base-url", base, "--provider-type", "anthropic", "--model", "m")...).want(t, CodeOK, "Hello to you.")
+	if _, body := seen(); body["max_tokens"] == nil || body["messages"] == nil {
+		t.Errorf("body %v", body)
+	}
+	run(t, "", append(args, "--base-url", url, "--wire-api", "responses", "--model", "m")...).want(t, CodeOK, "Hello to you.")
+	if _, body := seen(); body["input"] == nil {
+		t.Errorf("body %v", body)
+	}
+	t.Setenv("COPILOT_PROVIDER_WIRE_API", "responses")
+	run(t, "", append(args, "--wire-model", "wm")...).want(t, CodeOK, "Hello to you.")
+	if _, body := seen(); body["input"] == nil || body["model"] != "wm" {
+		t.Errorf("body %v", body)
+	}
+	run(t, "", append(args, "--base-url", url, "--model", "m")...).want(t, CodeOK, "Hello to you.")
+	if _, body := seen(); body["messages"] == nil {
+		t.Errorf("a wire of the environment's server was used for another: %v", body)
+	}
 	for _, s := range []string{"secret-1", "secret-2"} {
 		if raw := run(t, "", "sessions", "show", "--json", "--home", home); strings.Contains(raw.out, s) {
 			t.Errorf("%s is in the log", s)

@@ -39,6 +39,7 @@ var plans = map[string][][]call{
 	"host":   {{{"h1", "host", ""}}},
 	"host2":  {{{"h2", "host", ""}}},
 	"halt":   {{{"t1", "probe", ""}, {"t2", "halt", ""}}},
+	"wait":   {{{"w1", "wait", ""}}},
 	"large":  {{{"l1", "large", ""}}},
 }
 
@@ -181,7 +182,7 @@ func (h *host) tools() []tool.Tool {
 	return []tool.Tool{
 		own("probe", "probed"), own("large", strings.Repeat("0123456789", 5000)),
 		{Name: "ask", Handler: effect("asked")},
-		remote("host", false), remote("push", false), remote("halt", false),
+		remote("host", false), remote("push", false), remote("halt", false), remote("wait", false),
 		remote("clear", true), remote("clearx", false), remote("clearabort", true),
 	}
 }
@@ -291,6 +292,8 @@ func (h *host) react(s *transom.Session, p event.ExternalToolRequested) {
 			fail(s.Abort(h.ctx))
 			return
 		}
+	case "wait":
+		return // for ever
 	case "halt":
 		fail(s.Abort(h.ctx))
 		return

@@ -102,12 +102,15 @@ func answer(ctx context.Context, a Asker, q Question) <-chan policy.Decision {
 // askModel makes a model call, with further attempts where that may help.
 func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 	req := e.Request
-	provider, err := s.resolve(ctx, &req)
+	provider, err := s.allowed(ctx, &req)
 	if err != nil {
-		s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: s.modelError(err)}})
+		if ctx.Err() == nil {
+			s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: s.modelError(err)}})
+		}
 		return
 	}
 	var waited time.Duration
+	switched := false
 	for attempt := 1; ; attempt++ {
 		begun := time.Now()
 		response, err := s.attempt(ctx, provider, &req, e.Fence)
@@ -121,6 +124,18 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 		}
 		failure := s.modelError(err)
 		wait, again := s.cfg.Retry.Next(attempt, failure, rand.Float64())
+		if next := s.another(ctx, e.Request.Model, failure, !again, switched); next != "" {
+			other := e.Request
+			other.Model = next
+			if p, err := s.resolve(ctx, &other); err == nil {
+				s.box.post(item{body: turn.ModelRetry{Fence: e.Fence, Err: failure, Took: took}})
+				provider, req, switched, attempt = p, other, true, 0
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
 		if !again {
 			failure = s.cfg.Retry.Final(attempt, waited, failure)
 			s.box.post(item{body: turn.ModelFailed{Fence: e.Fence, Err: failure, Took: took}})
@@ -134,6 +149,25 @@ func (s *Session) askModel(ctx context.Context, e *turn.StartModel) {
 			return
 		}
 	}
+}
+
+// allowed resolves the provider of a model call of a loop, if it may be made.
+func (s *Session) allowed(ctx context.Context, req *model.Request) (model.Provider, error) {
+	if s.cfg.Allow != nil {
+		if err := s.cfg.Allow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.resolve(ctx, req)
+}
+
+// another names the model to ask instead of one that limits the rate of requests:
+// once for a model call.
+func (s *Session) another(ctx context.Context, limited string, err *model.Error, last, switched bool) string {
+	if err.Kind != model.RateLimit || switched || s.cfg.Another == nil {
+		return ""
+	}
+	return s.cfg.Another(ctx, limited, err, last)
 }
 
 // summarise asks the model for a summary of the window.

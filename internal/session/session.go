@@ -31,6 +31,12 @@ type Config struct {
 	// Model resolves the provider of a request just before it is made, and may
 	// set the request's model where the session has none.
 	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
+	// Allow is asked before a model call of a loop; its error fails the turn. nil: all
+	// are allowed.
+	Allow func(ctx context.Context) error
+	// Another names a model that answers in place of one that limits the rate of
+	// requests; "" is none. last says that no further attempt would follow. nil: none.
+	Another func(ctx context.Context, limited string, err *model.Error, last bool) string
 	// Retry decides about further attempts; the zero policy is the default one.
 	Retry model.RetryPolicy
 	// Dir is the directory for files beside the log; "" is none.

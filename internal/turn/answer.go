@@ -2,6 +2,7 @@ package turn
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/model"
@@ -59,23 +60,18 @@ func (m *machine) failure(err *model.Error, ms int64) {
 	})
 }
 
-// modelFailed ends the turn: what the user said stays in the window, and what
-// waits goes on.
+// modelFailed ends the turn, unless a summary may help: what the user said stays in
+// the window, and what waits goes on.
 func (m *machine) modelFailed(in ModelFailed) {
 	if !m.current(in.Fence) {
 		return
 	}
 	m.s.Live.Model = nil
 	m.failure(in.Err, in.Took.Milliseconds())
-	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
-	m.emit(event.SessionError{
-		ErrorType: string(in.Err.Kind), Message: in.Err.Error(), StatusCode: in.Err.Status, ErrorCode: in.Err.Code,
-	})
-	if m.hooked() {
-		m.hook(HookError, "", nil, map[string]any{"error": in.Err.Error(), "errorContext": "model_call", "recoverable": true})
+	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err) {
+		return
 	}
-	m.quiet = true
-	m.next(false)
+	m.fail(in.Err, nil)
 }
 
 // modelDone takes the model's answer: it enters the log, and its calls begin.
@@ -86,6 +82,8 @@ func (m *machine) modelDone(in ModelDone) {
 	call := m.s.Live.Model
 	m.s.Live.Model = nil
 	r := in.Response
+	m.s.Live.Squeezed = false
+	m.measure(r.Usage)
 	m.usage(in)
 	answered := r.Model
 	if answered == "" {
@@ -128,13 +126,26 @@ func (m *machine) usage(in ModelDone) {
 	if m.s.Loop.Turn > 0 {
 		initiator = "agent"
 	}
+	var charged *event.CopilotUsage
+	if u.NanoAIU > 0 {
+		charged = &event.CopilotUsage{TotalNanoAIU: u.NanoAIU}
+	}
 	m.emit(event.AssistantUsage{
 		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
 		CacheWriteTokens: u.CacheWriteTokens, ReasoningTokens: u.ReasoningTokens, Duration: in.Took.Milliseconds(),
 		Initiator: initiator, FinishReason: r.Finish, APICallID: r.ID, NumToolCalls: len(r.Message.Calls),
+		Charged: charged,
 	})
+	m.count(name, u, in.Took)
+}
+
+// count adds what a model call cost to the session's totals.
+func (m *machine) count(name string, u *model.Usage, took time.Duration) {
 	m.emit(event.Usage{
 		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
-		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
+		CacheWrite: int64(u.CacheWriteTokens), DurationMs: took.Milliseconds(), NanoAIU: u.NanoAIU,
 	})
+	if u.NanoAIU > 0 {
+		m.emit(event.UsageCheckpoint{TotalNanoAIU: m.s.NanoAIU()})
+	}
 }

@@ -120,7 +120,7 @@ func (m *machine) close(in Close) {
 	}
 	p := event.SessionShutdown{
 		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
-		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage,
+		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage, NanoAIU: m.s.NanoAIU(),
 		CodeChanges: event.CodeChanges{FilesModified: []string{}},
 	}
 	if p.ModelMetrics == nil {

@@ -25,8 +25,9 @@ type compaction struct {
 	id           uint64
 	trigger      string
 	instructions string
-	before       int // messages that it replaces
-	tokens       int // of the whole request before
+	before       int  // messages that it replaces
+	tokens       int  // of the whole request before
+	short        bool // it is made from a shortened window
 }
 
 // StartCompaction asks the model for a summary and posts CompactionDone.
@@ -76,20 +77,25 @@ func (m *machine) size() (system, words, tools int) {
 }
 
 // maybeCompact begins a summary where the window has grown over its threshold. It
-// reports whether the model call has to wait for one that was under way before.
+// reports whether the model call has to wait: for one that was under way before, or
+// because it would not fit.
 func (m *machine) maybeCompact() (wait bool) {
 	l := &m.s.Live
 	c := l.Settings.Compaction
-	if !c.Enabled || l.Settings.TokenLimit <= 0 {
+	if !c.Enabled || m.s.Limit() <= 0 {
 		return false
 	}
-	system, words, tools := m.size()
-	part := float64(system+words+tools) / float64(l.Settings.TokenLimit)
+	_, words, _ := m.size()
+	part := m.part()
 	if l.Compacting != nil {
 		return part >= c.Blocking
 	}
-	if part >= c.Background && m.s.Window.Compactable() >= minCompact && float64(words) >= compactGrowth*float64(l.CompactedAt) {
-		m.beginCompaction("threshold", "")
+	grown := float64(words) >= compactGrowth*float64(l.CompactedAt)
+	if part >= 1 && grown && m.squeeze("threshold", nil) {
+		return true
+	}
+	if part >= c.Background && m.s.Window.Compactable() >= minCompact && grown {
+		m.beginCompaction("threshold", "", false)
 	}
 	return false
 }
@@ -104,18 +110,22 @@ func (m *machine) compact(in Compact) error {
 	case m.s.Window.Compactable() == 0 || m.s.Phase() == Acting:
 		return &Refusal{Kind: "wrong_state", Msg: "there is nothing to compact: the window holds no message, or tool calls are open"}
 	}
-	m.beginCompaction("manual", in.Instructions)
+	m.beginCompaction("manual", in.Instructions, false)
 	return nil
 }
 
-func (m *machine) beginCompaction(trigger, instructions string) {
+func (m *machine) beginCompaction(trigger, instructions string, short bool) {
 	l := &m.s.Live
 	system, words, tools := m.size()
 	l.CompactSerial++
-	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), system + words + tools}
-	messages := append(m.s.Window.Messages(m.s.System), model.Message{Role: model.User, Text: compactionPrompt(instructions)})
+	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), system + words + tools, short}
+	messages := m.s.Window.Messages(m.s.System)
+	if short {
+		messages = m.shortened(messages)
+	}
+	messages = append(messages, model.Message{Role: model.User, Text: compactionPrompt(instructions)})
 	m.emit(event.CompactionStart{
-		Trigger: trigger, Model: m.s.Model, TokenLimit: l.Settings.TokenLimit, CurrentTokens: system + words + tools,
+		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools,
 		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools,
 	})
 	m.start(&StartCompaction{ID: l.CompactSerial, Request: model.Request{
@@ -155,11 +165,21 @@ func (m *machine) compactionDone(in CompactionDone) {
 		m.checkpoint(&p)
 	}
 	m.emit(p)
-	l.CompactedAt = m.s.Window.Tokens()
-	if l.Awaiting {
-		l.Awaiting = false
-		m.ask()
+	if err != nil && err.Kind == model.ContextLimit && !c.short && m.s.Window.Compactable() > 0 {
+		m.beginCompaction(c.trigger, c.instructions, true)
+		return
 	}
+	l.CompactedAt = m.s.Window.Tokens()
+	if !l.Awaiting {
+		return
+	}
+	l.Awaiting = false
+	if err != nil && l.Overflow != nil {
+		m.fail(l.Overflow, err)
+		return
+	}
+	l.Overflow = nil
+	m.ask()
 }
 
 // checkpoint numbers a summary, and keeps it as a file beside the log, for people:
@@ -223,10 +243,7 @@ func (m *machine) compactionCost(in CompactionDone) *event.CompactionCost {
 	if name == "" {
 		name = m.s.Model
 	}
-	m.emit(event.Usage{
-		Model: name, Input: int64(u.InputTokens), Output: int64(u.OutputTokens), CacheRead: int64(u.CacheReadTokens),
-		CacheWrite: int64(u.CacheWriteTokens), DurationMs: in.Took.Milliseconds(),
-	})
+	m.count(name, u, in.Took)
 	return &event.CompactionCost{
 		Model: name, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens,
 		CacheWriteTokens: u.CacheWriteTokens, Duration: in.Took.Milliseconds(),
@@ -240,7 +257,7 @@ func (m *machine) dropCompaction(why string) bool {
 		return false
 	}
 	c := l.Compacting
-	l.Compacting = nil
+	l.Compacting, l.Overflow = nil, nil
 	m.ready.CancelCompaction = true
 	m.emit(event.CompactionComplete{
 		Error: why, Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
@@ -249,13 +266,19 @@ func (m *machine) dropCompaction(why string) bool {
 }
 
 // cancelCompaction ends a summary because a host wants it. A model call that
-// waited for it goes on.
+// waited for it goes on; one that was refused without it has failed.
 func (m *machine) cancelCompaction() {
+	refusal := m.s.Live.Overflow
 	m.ready.Result = m.dropCompaction(errCancelled.Error())
-	if m.s.Live.Awaiting {
-		m.s.Live.Awaiting = false
-		m.ask()
+	if !m.s.Live.Awaiting {
+		return
 	}
+	m.s.Live.Awaiting = false
+	if refusal != nil {
+		m.fail(refusal, errCancelled)
+		return
+	}
+	m.ask()
 }
 
 var errCancelled = errors.New("the compaction was cancelled")

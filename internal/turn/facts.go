@@ -118,3 +118,18 @@ func (m *machine) answerer(a Answerer) {
 	}
 	m.s.Live.Clients = clients
 }
+
+// limited tells what the session may cost, where that was something else before.
+func (m *machine) limited(before float64) {
+	if m.s.Live.Settings.Credits != before {
+		m.emit(event.SessionLimitsChanged{Limits: m.s.limits()})
+	}
+}
+
+// limits is what the session may cost; nil is anything.
+func (s *State) limits() *event.SessionLimits {
+	if s.Live.Settings.Credits <= 0 {
+		return nil
+	}
+	return &event.SessionLimits{MaxAICredits: s.Live.Settings.Credits}
+}

@@ -273,6 +273,7 @@ func (d *Durable) addUsage(p event.Usage) {
 	u.Usage.OutputTokens += p.Output
 	u.Usage.CacheReadTokens += p.CacheRead
 	u.Usage.CacheWriteTokens += p.CacheWrite
+	u.NanoAIU += p.NanoAIU
 	usage[p.Model] = u
 	d.Usage = usage
 	d.APIMs += p.DurationMs
@@ -288,4 +289,12 @@ func (d *Durable) call(id string, change func(*Call)) {
 			return
 		}
 	}
+}
+
+// NanoAIU is what providers charged for the session, in billionths of an AI credit.
+func (d *Durable) NanoAIU() (n int64) {
+	for _, u := range d.Usage {
+		n += u.NanoAIU
+	}
+	return n
 }

@@ -95,6 +95,7 @@ type Suspend struct{ EventsBytes int64 }
 // Configure changes settings of the running session; nil leaves one as it is.
 type Configure struct {
 	Model      *string
+	Cause      string // of the change of model; "" is a host's wish
 	Effort     *string
 	Mode       *string
 	Name       *string

@@ -17,7 +17,7 @@ func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
 	for i, msg := range msgs {
 		drafts[i] = draft{Queued: msg}
 	}
-	m.s.Live.StopActive, m.s.Live.Blocks = false, 0
+	m.s.Live.StopActive, m.s.Live.Blocks, m.s.Live.Squeezed = false, 0, false
 	m.prepare(preparation{drafts: drafts, delivery: delivery, source: m.startSource(msgs)})
 }
 
@@ -100,7 +100,7 @@ func (m *machine) ask() {
 	tools, words := l.Offers.Tokens(), m.s.Window.Tokens()
 	messages := m.s.Window.Messages(m.s.System)
 	m.emit(event.UsageInfo{
-		TokenLimit: l.Settings.TokenLimit, CurrentTokens: system + words + tools, MessagesLength: len(messages),
+		TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools, MessagesLength: len(messages),
 		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools, IsInitial: m.s.Loop.Turn == 0,
 	})
 	l.Asked = true

@@ -40,6 +40,8 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
+	squeezed = `new compacts limit=5000; send "1"; model text "x"; send "2"; model toolarge`
+
 	goingBack = used + `; goback user.message`
 	bringing  = `new; track; send "1"; model text "x"; goback user.message files; past`
 
@@ -216,6 +218,11 @@ var cases = map[string]string{
 	"preparing files_restored preparing":    bringing + `; attach B hooks; send "2"; restored`,
 	"preparing files_restored thinking":     bringing + `; send "2"; restored`,
 	"preparing abort preparing":             goingBack + `; abort`,
+
+	"thinking compaction_done idle":        squeezed + `; summary fail "x"`,
+	"thinking compaction_done preparing":   squeezed + `; send "/c" command; summary fail "x"`,
+	"thinking cancel_compaction idle":      squeezed + `; cancel-compaction`,
+	"thinking cancel_compaction preparing": squeezed + `; send "/c" command; cancel-compaction`,
 }
 
 // samples has an input of each kind.

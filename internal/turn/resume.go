@@ -11,6 +11,7 @@ import (
 // log that a dead process left behind.
 func (m *machine) resume(in Resume) {
 	l := &m.s.Live
+	before := l.Settings.Credits
 	if in.Settings != nil {
 		l.Settings = *in.Settings
 	}
@@ -19,6 +20,9 @@ func (m *machine) resume(in Resume) {
 	l.Resumed = l.Resumed || in.Loaded
 	m.attach(in.Client)
 	m.adopt(in)
+	if !in.Loaded {
+		m.limited(before)
+	}
 	if in.Track && !m.s.Tracked && m.s.Prompts == 0 {
 		m.emit(event.Tracking{})
 	}
@@ -47,7 +51,7 @@ func (m *machine) adopt(in Resume) {
 	p := event.SessionResume{
 		ResumeTime: m.now(), SelectedModel: m.s.Model, ReasoningEffort: m.s.Effort, Context: event.Context{Cwd: m.s.Dir},
 		ContinuePendingWork: in.Continue, EventsFileSizeBytes: in.EventsBytes, EventCount: m.s.Events,
-		AlreadyInUse: in.AlreadyInUse, SessionWasActive: in.WasActive,
+		AlreadyInUse: in.AlreadyInUse, SessionWasActive: in.WasActive, Limits: m.s.limits(),
 	}
 	if in.Model != nil {
 		p.SelectedModel = *in.Model

@@ -6,6 +6,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -112,6 +113,14 @@ type Live struct {
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
 	Awaiting      bool        // the next model call waits for the summary
+	// Squeezed: a summary was begun for a model call that does not fit, since the
+	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
+	Squeezed bool
+	Overflow *model.Error
+	// Scale is how far estimates fall short of the figures of the model in use, and
+	// Ceiling a size that it refused; 0 is not known.
+	Scale   float64
+	Ceiling int
 
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place
@@ -155,10 +164,11 @@ type Settings struct {
 	Remote           bool           // the session lives on another server
 	Transcript       string         // where the log can be read, for hooks; "" is nowhere
 	Version          string
-	Available        Filter // tools that may be offered; the zero Filter is all
-	Excluded         Filter // tools that may not be
-	Hidden           Filter // tools that the root agent is not offered
-	Notice           string // what the model is told behind a prompt, once in a window; "" is nothing
+	Available        Filter  // tools that may be offered; the zero Filter is all
+	Excluded         Filter  // tools that may not be
+	Hidden           Filter  // tools that the root agent is not offered
+	Credits          float64 // what the session may cost, in AI credits; 0 is anything
+	Notice           string  // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.

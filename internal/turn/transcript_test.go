@@ -330,8 +330,12 @@ func settings(o map[string]string) Settings {
 	if _, ok := o["composes"]; ok {
 		wanted = 1
 	}
+	limit, background, blocking := 1000, 0.05, 0.06
+	if n, err := strconv.Atoi(o["limit"]); err == nil {
+		limit, background, blocking = n, 0.8, 0.95
+	}
 	hidden, hides := o["hidden"]
-	return Settings{Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: 1000, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: 0.05, Blocking: 0.06}, FilesDir: "/files", Rules: rules(o)}
+	return Settings{Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: limit, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: background, Blocking: blocking}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -414,6 +418,8 @@ func (p *player) command(name string) {
 		in := CompactionDone{ID: p.compaction, Took: time.Second}
 		if text := p.word(); text == "fail" {
 			in.Err = &model.Error{Kind: model.Query, Msg: p.word(), Status: 500}
+		} else if text == "toolarge" {
+			in.Err = &model.Error{Kind: model.ContextLimit, Msg: "Too long.", Status: 400}
 		} else {
 			in.Response = model.Response{Model: "m", Message: model.Message{Role: model.Assistant, Text: text}}
 		}
@@ -538,6 +544,9 @@ func (p *player) answer(kind string) {
 	switch kind {
 	case "chunk":
 		p.do(ModelChunk{Fence: p.model, Chunk: model.Chunk{Text: p.word()}})
+		return
+	case "toolarge":
+		p.do(ModelFailed{Fence: p.model, Err: &model.Error{Kind: model.ContextLimit, Msg: "Too long.", Status: 400}})
 		return
 	case "fail", "retry":
 		e := &model.Error{Kind: model.Query, Msg: p.word(), Status: 500}

@@ -68,6 +68,13 @@ func (c *cell[T]) get(ctx context.Context, ttl time.Duration, fetch func(context
 	}
 }
 
+// expire makes the value too old.
+func (c *cell[T]) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.valid = false
+}
+
 // last returns the value that was got last; the zero value where none was.
 func (c *cell[T]) last() T {
 	c.mu.Lock()

@@ -141,6 +141,12 @@ func (a *Account) Models(ctx context.Context) ([]model.Info, error) {
 	})
 }
 
+// Refresh lists the models of the account anew.
+func (a *Account) Refresh(ctx context.Context) ([]model.Info, error) {
+	a.models.expire()
+	return a.Models(ctx)
+}
+
 // DefaultModel is the first model of the list.
 func (a *Account) DefaultModel(ctx context.Context) (model.Info, error) {
 	list, err := a.Models(ctx)
@@ -176,7 +182,7 @@ func (a *Account) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 		} else if resp {
 			p = w.responses
 		}
-		p.Stream(ctx, req)(yield)
+		a.priced(req.Model, p.Stream(ctx, req))(yield)
 	}
 }
 

@@ -16,6 +16,7 @@ type delta struct {
 	finish    string
 	calls     []wire.Fragment
 	usage     *model.Usage
+	charge    int64  // what the provider charges; see wire.Charge
 	errRaw    []byte // of "error"; nil where there is none
 }
 
@@ -61,6 +62,8 @@ func (dec *decoder) object(d *delta) {
 			d.model = dec.model
 		case "usage":
 			dec.usage(d)
+		case "copilot_usage":
+			d.charge = wire.Charge(dec.Raw())
 		case "error":
 			if dec.Peek() == 'n' { // null
 				dec.Skip()

@@ -29,6 +29,7 @@ func ParseModels(data []byte) ([]model.Info, error) {
 					Vision bool `json:"vision"`
 				} `json:"supports"`
 				Limits struct {
+					Prompt  int `json:"max_prompt_tokens"`
 					Context int `json:"max_context_window_tokens"`
 					Output  int `json:"max_output_tokens"`
 				} `json:"limits"`
@@ -43,7 +44,7 @@ func ParseModels(data []byte) ([]model.Info, error) {
 		if info.Name == "" {
 			info.Name = m.ID
 		}
-		for _, n := range []int{m.Capabilities.Limits.Context, m.ContextLength, m.MaxModelLen, m.Meta.Context} {
+		for _, n := range []int{m.Capabilities.Limits.Prompt, m.Capabilities.Limits.Context, m.ContextLength, m.MaxModelLen, m.Meta.Context} {
 			if n > 0 {
 				info.ContextWindow = n
 				break

@@ -21,6 +21,7 @@ type attempt struct {
 	id, model string
 	field     string // of the reasoning
 	usage     *model.Usage
+	charge    int64
 	finish    string
 	spoke     bool // text or a call came
 	reasoned  bool // reasoning came
@@ -125,6 +126,9 @@ func (a *attempt) take(d *delta) bool {
 	if d.usage != nil {
 		a.usage = d.usage
 	}
+	if d.charge != 0 {
+		a.charge = d.charge
+	}
 	if d.finish != "" {
 		a.finish = d.finish
 	}
@@ -178,6 +182,12 @@ func (a *attempt) end() error {
 	}
 	if !a.spoke {
 		return a.ans.Empty(a.finish, a.reasoned)
+	}
+	if a.charge != 0 {
+		if a.usage == nil {
+			a.usage = new(model.Usage)
+		}
+		a.usage.NanoAIU = a.charge
 	}
 	a.send(model.Chunk{Finish: a.finish, Usage: a.usage})
 	return nil

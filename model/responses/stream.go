@@ -149,7 +149,8 @@ type wireResponse struct {
 	Details struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage *struct {
+	Charged json.RawMessage `json:"copilot_usage"`
+	Usage   *struct {
 		Input  int `json:"input_tokens"`
 		Output int `json:"output_tokens"`
 		In     struct {
@@ -190,7 +191,7 @@ func (a *attempt) takeResponse(data []byte, end bool) error {
 	}
 	if u := r.Usage; u != nil {
 		a.usage = &model.Usage{InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.In.Cached,
-			CacheWriteTokens: u.In.Written, ReasoningTokens: u.Out.Reasoning}
+			CacheWriteTokens: u.In.Written, ReasoningTokens: u.Out.Reasoning, NanoAIU: wire.Charge(r.Charged)}
 	}
 	a.finishItems(r.Output)
 	switch {
