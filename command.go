@@ -8,6 +8,7 @@ import (
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // Command is something to do to a session: one of the types below, for
@@ -40,6 +41,9 @@ type Message struct {
 	// RequestHeaders are added to the model calls of the message's turn. They are
 	// never written down.
 	RequestHeaders map[string]string
+	// Trace is the place in a trace that the message's turn belongs to; the zero
+	// Context is the session's.
+	Trace trace.Context
 
 	lead, trail string // what the model reads of the attachments
 }
@@ -62,7 +66,7 @@ func (m Message) body() (turn.Body, error) {
 	if err := m.fits(); err != nil {
 		return nil, err
 	}
-	return turn.Send{Headers: m.RequestHeaders, Message: event.Queued{
+	return turn.Send{Headers: turn.WithTrace(m.RequestHeaders, m.Trace), Message: event.Queued{
 		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments, Lead: m.lead, Trail: m.trail,
 		AgentMode: m.AgentMode, Steering: m.Immediate,
 	}}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // Config says what a [Runtime] works with. The zero Config is usable.
@@ -43,6 +44,9 @@ type Config struct {
 	MCP func(mcp.Context) (mcp.Host, error)
 	// ApproveAll lets every session's tools run without asking.
 	ApproveAll bool
+	// Observer is told what sessions did, for traces and metrics: see package
+	// telemetry. nil: nobody is, and nothing is kept for it.
+	Observer trace.Observer
 	// Logger gets what no client is told; nil is silence.
 	Logger *slog.Logger
 	// Dir is the working directory of sessions that name none; "" is the
@@ -57,6 +61,9 @@ type Config struct {
 type SessionConfig struct {
 	// ID names the session; "" makes a random one.
 	ID string
+	// Trace is the place in a trace that the session's work belongs to, where a
+	// message names none of its own. It is not stored.
+	Trace trace.Context
 	// Model and ReasoningEffort are passed to the provider.
 	Model           string
 	ReasoningEffort string
@@ -157,6 +164,8 @@ type HookHandler func(ctx context.Context, kind string, input json.RawMessage) (
 // that is loaded as it is; one that is stored takes what its log holds, else the
 // default.
 type ResumeConfig struct {
+	// Trace is as in [SessionConfig]; the zero Context leaves what was there.
+	Trace trace.Context
 	// Model and ReasoningEffort are what the log says where nil.
 	Model           *string
 	ReasoningEffort *string

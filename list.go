@@ -69,22 +69,26 @@ func (r *Runtime) stored(ctx context.Context, info eventlog.Info) (s Stored, ok 
 		}
 		return s, true
 	}
+	n := 0
+	see := func(line []byte) bool {
+		if e, err := event.Decode(line); err == nil {
+			s.head(e)
+		}
+		n++
+		return n < headRecords && s.Title == ""
+	}
+	if h, ok := r.storage().(eventlog.Header); ok {
+		return s, h.Head(ctx, info.SessionID, see) == nil
+	}
 	log, _, err := r.storage().Open(ctx, info.SessionID)
 	if err != nil {
 		return s, false
 	}
 	defer log.Close()
-	n := 0
 	for rec, err := range log.Read(0) {
 		var damage *eventlog.DamageError
-		if err != nil && !errors.As(err, &damage) {
+		if err != nil && !errors.As(err, &damage) || err == nil && !see(rec.Line) {
 			break
-		}
-		if n++; n > headRecords || s.Title != "" {
-			break
-		}
-		if e, err := event.Decode(rec.Line); err == nil {
-			s.head(e)
 		}
 	}
 	return s, true

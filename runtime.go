@@ -225,7 +225,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.Session = session.Start(session.Config{
 		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
-		Keep: r.keeps(id), Restore: s.restore,
+		Keep: r.keeps(id), Restore: s.restore, Observe: r.observe(id),
 		Written: func(at time.Time) {
 			if begun.IsZero() {
 				begun = at

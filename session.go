@@ -70,6 +70,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	return h, turn.Settings{
+		Traced: r.cfg.Observer != nil, Trace: cfg.Trace,
 		Streaming: cfg.Streaming, ApproveAll: r.cfg.ApproveAll, Version: Version,
 		Compaction: compaction, Available: filter(cfg.AvailableTools), Excluded: filter(cfg.ExcludedTools),
 		Hidden: filter(cfg.HiddenTools), Notice: limits(cfg.MaxAICredits), Credits: cfg.MaxAICredits,
@@ -175,10 +176,13 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	v := s.View()
 	out := v.Live.Settings
 	if out.Version == "" { // just loaded
-		out = turn.Settings{ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
+		out = turn.Settings{Traced: r.cfg.Observer != nil, ApproveAll: r.cfg.ApproveAll, Version: Version, FilesDir: r.workspace(s.ID()), Transcript: r.transcript(s.ID())}
 	}
 	if fresh {
 		out.Streaming = false
+	}
+	if cfg.Trace.Parent != "" {
+		out.Trace = cfg.Trace
 	}
 	if cfg.Streaming != nil {
 		out.Streaming = *cfg.Streaming

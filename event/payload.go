@@ -334,6 +334,8 @@ type ExternalToolRequested struct {
 	ToolName         string          `json:"toolName"`
 	Arguments        json.RawMessage `json:"arguments"`
 	WorkingDirectory string          `json:"workingDirectory,omitempty"`
+	Traceparent      string          `json:"traceparent,omitempty"` // W3C Trace Context, where there is a trace
+	Tracestate       string          `json:"tracestate,omitempty"`
 }
 
 // ExternalToolCompleted says that a request to a host is settled or withdrawn.

@@ -1,5 +1,7 @@
 package eventlog
 
+import "context"
+
 // Verifier is implemented by logs that another process can reach.
 type Verifier interface {
 	// Verify reports, for about the price of one system call, whether the log
@@ -39,4 +41,21 @@ type Waiting interface {
 type Sized interface {
 	// Bytes is the size of the records.
 	Bytes() int64
+}
+
+// Searcher is implemented by logs that can be searched from their end, which costs
+// less than reading them.
+type Searcher interface {
+	// LastWith returns where the last line before a position begins that holds a
+	// text; ok is false where there is none, or the log cannot be read.
+	LastWith(text []byte, before Position) (at Position, ok bool)
+}
+
+// Header is implemented by stores that can show the first records of a log for less
+// than it takes to open it.
+type Header interface {
+	// Head calls see with the records of a stored log, in order, until that returns
+	// false or enough of the log has been looked at. What is damaged is passed over;
+	// the line is see's only during the call. [ErrNotFound] where there is no log.
+	Head(ctx context.Context, id string, see func(line []byte) bool) error
 }

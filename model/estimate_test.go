@@ -33,5 +33,15 @@ func TestEstimateOfTexts(t *testing.T) {
 		if band := within[kind]; band == 0 || off > band || off < -band {
 			t.Errorf("%s: off by %.0f %%, the documented bound for %s is %.0f %%", name, 100*off, kind, 100*band)
 		}
+		// Compaction errs on the safe side: a window that is full by the vocabulary is
+		// at least 80 % full by the estimate, where a summary begins by default; with
+		// older vocabularies code and JSON are too, and all else once a provider's own
+		// figure has corrected the estimate, by up to 4 times.
+		if got < 0.8*float64(n.O200k) {
+			t.Errorf("%s: a full window would be taken for one that is %.0f %% full", name, 100*(1+off))
+		}
+		if plain := kind == "code" || kind == "json" || kind == "doc"; plain && got < 0.8*float64(n.CL100k) || 4*got < float64(n.CL100k) {
+			t.Errorf("%s: with cl100k_base a full window would be taken for one that is %.0f %% full", name, 100*(1+older))
+		}
 	}
 }

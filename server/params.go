@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/trace"
 )
 
 // decode reads a request's params into p, a pointer to a struct. Absent params
@@ -68,6 +69,18 @@ func (t *target) id() string { return t.SessionID }
 type aimed[P any] interface {
 	*P
 	id() string
+}
+
+// traceParams are a place in a trace, as clients give it.
+type traceParams struct {
+	Traceparent string `json:"traceparent"`
+	Tracestate  string `json:"tracestate"`
+}
+
+// at is the place; what is none is passed over, as W3C Trace Context has it.
+func (p traceParams) at() trace.Context {
+	c, _ := trace.Parse(p.Traceparent, p.Tracestate)
+	return c
 }
 
 // present reports whether a raw member holds a value.

@@ -70,8 +70,6 @@ var sessionFields = []fieldRule{
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
 	{name: "toolSearch"},
-	{name: "traceparent", any: true},
-	{name: "tracestate", any: true},
 }
 
 // optionFields are the settings that only session.options.update has, besides
@@ -175,7 +173,7 @@ func value[T any](p *T) (v T) {
 // create is the configuration of a new session.
 func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
-		ID: p.SessionID, Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
@@ -195,6 +193,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 // stays as it is.
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	cfg := transom.ResumeConfig{
+		Trace: p.at(),
 		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),

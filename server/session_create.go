@@ -183,6 +183,8 @@ type sessionParams struct {
 	DisableResume       bool `json:"disableResume"`
 	ContinuePendingWork bool `json:"continuePendingWork"`
 
+	traceParams
+
 	unserved []string
 }
 

@@ -17,6 +17,7 @@ type sendParams struct {
 	AgentMode      string            `json:"agentMode"`
 	RequestHeaders map[string]string `json:"requestHeaders"`
 	Wait           bool              `json:"wait"`
+	traceParams
 }
 
 type sendResult struct {
@@ -33,6 +34,7 @@ func send(q *call, p *sendParams) {
 	m := transom.Message{
 		Prompt: *p.Prompt, DisplayPrompt: p.DisplayPrompt, Immediate: p.Mode == "immediate",
 		Attachments: p.Attachments, AgentMode: p.AgentMode, RequestHeaders: p.RequestHeaders,
+		Trace: p.at(),
 	}
 	if !p.Wait {
 		q.sess.Post(m, q.answer(func(v any) any { return sendResult{v.(string)} }))

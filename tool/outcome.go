@@ -35,6 +35,8 @@ type Outcome struct {
 	References []string
 	// Structured is the result as JSON; nil where there is none.
 	Structured json.RawMessage
+	// Whole: ModelText is not cut.
+	Whole bool
 	// Skill is what the call loaded; nil where it did not, or did not succeed.
 	Skill *Skill
 }
@@ -66,7 +68,7 @@ func Settle(call Call, res Result, err error, redact func(string) string) Outcom
 			EventMessage: detail(redact(err.Error())),
 		}
 	}
-	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References, Structured: res.Structured}
+	o := Outcome{Type: res.Type, Telemetry: object(res.Telemetry), References: res.References, Structured: res.Structured, Whole: res.Whole}
 	if o.Telemetry != nil {
 		o.Telemetry = object(json.RawMessage(redact(string(o.Telemetry))))
 	}

@@ -118,6 +118,9 @@ type Call struct {
 	Name      string          // of the tool
 	Arguments json.RawMessage // a JSON object that satisfies the tool's schema
 	Dir       string          // the session's working directory
+	// Traceparent and Tracestate are the call's place in a trace (W3C Trace Context);
+	// "" where there is none.
+	Traceparent, Tracestate string
 }
 
 // ResultType says how a call ended. Its values are those of the wire.
@@ -151,6 +154,9 @@ type Result struct {
 	References []string
 	// Structured is the result as JSON, for clients; the model reads Text.
 	Structured json.RawMessage
+	// Whole keeps a text of any size in the window, where the model has asked for all
+	// of it: without it, one of more than MaxResultBytes is cut to a preview.
+	Whole bool
 	// Skill is a skill that the call loaded: where it succeeds, the skill's text
 	// follows the results of its batch in the conversation, as a message of its own.
 	Skill *Skill

@@ -50,7 +50,10 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer ln.Close()
 	}
+	watch, secrets, end := observer(log)
+	defer end()
 	rt, err := transom.Open(transom.Config{
+		Observer:    watch,
 		GitHubToken: github, GitHubTokenSource: o.authTokenEnv, NoAutoLogin: o.noAutoLogin,
 		BuiltIns: builtIns, MCP: host.New, ApproveAll: o.yolo, Logger: log, PluginDirectories: o.plugins,
 	})
@@ -64,7 +67,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	// What runs below this process has no use for these, and must not print them.
 	harden()
-	rt.AddSecrets(token)
+	rt.AddSecrets(append(secrets, token)...)
 	for _, p := range peers {
 		rt.AddSecrets(p.Token)
 	}

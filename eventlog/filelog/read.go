@@ -234,3 +234,30 @@ func (s *scanner) long() (line, bool, error) {
 	s.off, s.buf = min(l.next, s.end), nil
 	return l, true, nil
 }
+
+// LastWith implements eventlog.Searcher. It does not look at provisional lines.
+func (l *Log) LastWith(text []byte, before eventlog.Position) (eventlog.Position, bool) {
+	l.mu.Lock()
+	f, good, closed := l.file, l.tail.good(), l.closed
+	l.mu.Unlock()
+	if f == nil || closed || len(text) == 0 || len(text) > block {
+		return 0, false
+	}
+	buf := make([]byte, block+len(text))
+	for end := min(int64(before), good); end > 0; {
+		b, err := blockBefore(f, buf, end)
+		if err != nil {
+			return 0, false
+		}
+		start := end - int64(len(b))
+		if i := bytes.LastIndex(b, text); i >= 0 {
+			at, err := lineStart(f, start+int64(i))
+			return eventlog.Position(at), err == nil
+		}
+		if start == 0 {
+			break
+		}
+		end = start + int64(len(text)) - 1 // a match may lie across the two blocks
+	}
+	return 0, false
+}

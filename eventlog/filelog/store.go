@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/eventlog/internal/record"
 )
 
 const logName = "events.jsonl"
@@ -221,6 +223,46 @@ func (s *Store) started(path string, buf []byte) time.Time {
 		return time.Time{}
 	}
 	return first.Timestamp
+}
+
+// Head implements eventlog.Header. It looks at the first 64 KiB.
+func (s *Store) Head(ctx context.Context, id string, see func(line []byte) bool) error {
+	if err := check(ctx, id); err != nil {
+		return err
+	}
+	l := s.log(id)
+	f, err := s.fs.open(l.path, os.O_RDONLY)
+	if err != nil {
+		return s.wrap("look at", id, err)
+	}
+	defer f.Close()
+	seen := 0 // bytes of records that see has had
+	for size := firstRecord; ; size = block {
+		buf := make([]byte, size)
+		n, err := f.ReadAt(buf, 0)
+		if err != nil && err != io.EOF {
+			return s.wrap("look at", id, err)
+		}
+		rest, whole := buf[:n], n < size
+		for at := 0; len(rest) > 0; {
+			line, more, ended := bytes.Cut(rest, []byte{'\n'})
+			if !ended && !whole {
+				break // what follows was not read
+			}
+			rest = more
+			at += len(line) + 1
+			if at <= seen {
+				continue
+			}
+			seen = at
+			if line = record.Trim(line); record.Valid(line) && !see(line) {
+				return nil
+			}
+		}
+		if whole || size == block {
+			return nil
+		}
+	}
 }
 
 // Delete implements eventlog.Store. It removes the session's directory and what

@@ -100,6 +100,8 @@ var layers = []struct {
 	{"eventlog", 1},
 	{"event", 0},
 	{"sessionfs", 0},
+	{"trace", 0},
+	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/archtest", 9},

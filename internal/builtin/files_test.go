@@ -115,6 +115,9 @@ func TestViewLarge(t *testing.T) {
 	if strings.Count(out, "\n") != 5000 {
 		t.Errorf("not whole: %d lines", strings.Count(out, "\n")+1)
 	}
+	if whole := r.call("view", args("path", "large", "forceReadLargeFiles", true)); !whole.Whole || r.call("view", args("path", "large")).Whole {
+		t.Error("what was asked for whole would be cut, or what was not would stay")
+	}
 	for shift := range 4 {
 		r.write("wide", strings.Repeat("x", shift)+strings.Repeat("🙂", 20000))
 		out = r.text("view", args("path", "wide"))

@@ -207,7 +207,9 @@ func viewText(path, text string, a viewArgs) (tool.Result, error) {
 		}
 		b.WriteString(line)
 	}
-	return success(b.String())
+	r, err := success(b.String())
+	r.Whole = a.Force
+	return r, err
 }
 
 // viewCut ends a view that has become too long, at line n. A first line that is

@@ -68,6 +68,9 @@ type Config struct {
 	// Written is told, from the session's own goroutine, each time records were
 	// written that clients may see. It must not block. nil: nobody is told.
 	Written func(at time.Time)
+	// Observe is told of each step that was made, from the session's own goroutine,
+	// with the state that it led to. It must not block. nil: nobody is told.
+	Observe func(in turn.Input, s *turn.State, ready *turn.Ready)
 	// Logger gets what nobody else is told; nil is silence.
 	Logger *slog.Logger
 }
@@ -292,6 +295,9 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	if _, piece := in.Body.(turn.ModelChunk); piece {
 		s.publish(ready.Events) // together with the pieces that wait behind it
 		return
+	}
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(in, &s.state, &ready)
 	}
 	s.flush()
 	s.publishView()

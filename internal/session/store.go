@@ -41,28 +41,39 @@ func Load(log eventlog.Log) (turn.State, []eventlog.Damage, error) {
 			}
 		}
 	}
-	s, damages, bounded, err := load(log, d, from, nil)
+	f := folding{log: log, from: from}
+	if from == 0 {
+		f.clear = lastClear(log)
+	}
+	s, damages, bounded, err := f.run(d)
 	if err == nil && bounded {
-		var x *history.Index
-		if x, err = index(log); err == nil {
-			s, damages, _, err = load(log, turn.Durable{}, 0, x)
+		f = folding{log: log}
+		if f.index, err = index(log); err == nil {
+			s, damages, _, err = f.run(turn.Durable{})
 		}
 	}
 	s.Live.Parked = s.Loop.Open
 	return s, damages, err
 }
 
-// load folds a log from a place on. Without an index it ends at the first boundary.
-func load(log eventlog.Log, d turn.Durable, from eventlog.Position, x *history.Index) (s turn.State, damages []eventlog.Damage, bounded bool, err error) {
+// folding is one pass over a log.
+type folding struct {
+	log   eventlog.Log
+	from  eventlog.Position
+	clear eventlog.Position // before it nothing is in the window any more
+	index *history.Index    // what is still shown; nil: all, and the pass ends at the first boundary
+}
+
+func (f *folding) run(d turn.Durable) (s turn.State, damages []eventlog.Damage, bounded bool, err error) {
 	s.Durable = d
 	note := func(d eventlog.Damage) { damages = append(damages, d) }
-	err = records(log, from, note, func(rec eventlog.Record, e *event.Event) error {
-		if x == nil && e.Type == event.TypeTruncated {
+	err = records(f.log, f.from, note, func(rec eventlog.Record, e *event.Event) error {
+		if f.index == nil && e.Type == event.TypeTruncated {
 			bounded = true
 			return errEnough
 		}
 		apply := s.Durable.Apply
-		if x != nil && x.Hidden(int64(rec.Pos)) {
+		if rec.Pos < f.clear || f.index != nil && f.index.Hidden(int64(rec.Pos)) {
 			apply = s.Durable.Behind
 		}
 		next, err := apply(e)
@@ -72,6 +83,34 @@ func load(log eventlog.Log, d turn.Durable, from eventlog.Position, x *history.I
 		return err
 	})
 	return s, damages, bounded, err
+}
+
+// searched is how long a log has to be for a search of its last clear to be worth
+// its while.
+const searched = 4 << 20
+
+// lastClear finds the last clear of a long log, so that the windows before it need
+// not be folded: they may have been as large as the log. 0 where there is none.
+func lastClear(log eventlog.Log) eventlog.Position {
+	find, ok := log.(eventlog.Searcher)
+	if !ok || log.End() < searched {
+		return 0
+	}
+	mark := []byte(`"type":"` + event.TypeContextCleared + `"`)
+	for at, ok := find.LastWith(mark, log.End()); ok; at, ok = find.LastWith(mark, at) {
+		for rec, err := range log.Read(at) {
+			if err != nil {
+				break
+			}
+			if e, err := event.Decode(rec.Line); err == nil && e.Type == event.TypeContextCleared && e.AgentID == "" {
+				if _, err := event.As[event.ContextCleared](e); err == nil {
+					return rec.Pos
+				}
+			}
+			break
+		}
+	}
+	return 0
 }
 
 // Usable reports whether a checkpoint is one that this version reads.

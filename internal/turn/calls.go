@@ -260,16 +260,18 @@ func (m *machine) run(id string) {
 		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
 		m.start(&StartTool{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c)})
 	default: // a host's, or nobody is left to ask: it waits for a resume
+		at := m.s.ToolTrace(id)
 		m.emit(event.ExternalToolRequested{
 			RequestID: m.in.NewID(), SessionID: m.s.SessionID, ToolCallID: id, ToolName: c.Name,
-			Arguments: c.Args, WorkingDirectory: m.s.Dir,
+			Arguments: c.Args, WorkingDirectory: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State,
 		})
 	}
 }
 
 // call is a call as handlers see it.
 func (m *machine) call(c *Call) tool.Call {
-	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir}
+	at := m.s.ToolTrace(c.ID)
+	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State}
 }
 
 // settled is the outcome of a call that Transom answers itself.
@@ -361,7 +363,7 @@ func (m *machine) unrun(id string) {
 // whole in a file. The model is told of the file only where it has a tool that
 // can read it.
 func (m *machine) fit(o tool.Outcome) tool.Outcome {
-	if !tool.Oversized(o.ModelText) {
+	if o.Whole || !tool.Oversized(o.ModelText) {
 		return o
 	}
 	l := m.s.Live.Settings

@@ -111,7 +111,7 @@ func (m *machine) ask() {
 	}
 	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
-		ReasoningEffort: m.s.Effort, Headers: l.Headers, SessionID: m.s.SessionID,
+		ReasoningEffort: m.s.Effort, Headers: m.headers(l.Model.MessageID), SessionID: m.s.SessionID,
 		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
 	}})
 }

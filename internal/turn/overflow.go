@@ -23,7 +23,7 @@ const (
 	// minScaled is the size of a request from which a provider's own figure says how
 	// far the estimate is off, and maxScale how far that is believed.
 	minScaled = 1000
-	maxScale  = 3.0
+	maxScale  = 4.0
 )
 
 // part is how much of the window the next model call takes, by the estimate and by

@@ -8,6 +8,7 @@ import (
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
+	"github.com/transom-run/transom/trace"
 )
 
 // State is a session. The zero State is one that has not begun.
@@ -145,7 +146,11 @@ type notice struct {
 // Settings is what hosts configure.
 type Settings struct {
 	Streaming bool
-	System    string // the system message; "" is none
+	// Traced: somebody makes traces of the session. Trace is the place in a trace that
+	// its host gave for work which names none of its own.
+	Traced bool
+	Trace  trace.Context
+	System string // the system message; "" is none
 	// Wanted is the number of the system message that the next model call needs,
 	// Made the number of System. Where they differ, the next one is composed first;
 	// where Wanted is 0, System is as the host gave it and stays so.
