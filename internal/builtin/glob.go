@@ -125,15 +125,16 @@ func (s *Set) glob() tool.Tool {
 				return tool.Result{}, err
 			}
 			in := s.globWhere(call, &a)
-			if a.Pattern == "" || !doublestar.ValidatePattern(a.Pattern) {
+			pattern, ok := walk.CompileGlob(a.Pattern)
+			if a.Pattern == "" || !ok {
 				return failure("The pattern %q is not one: brackets and braces have to be closed, and it may not be empty.", a.Pattern)
 			}
-			return globIn(ctx, a.Pattern, in)
+			return globIn(ctx, pattern, in)
 		},
 	}
 }
 
-func globIn(ctx context.Context, pattern string, in []place) (tool.Result, error) {
+func globIn(ctx context.Context, pattern walk.Glob, in []place) (tool.Result, error) {
 	var found []string
 	more := false
 	for _, p := range in {
@@ -148,7 +149,7 @@ func globIn(ctx context.Context, pattern string, in []place) (tool.Result, error
 			return failure("%s is not a directory.", p.abs)
 		}
 		err = walk.Files(ctx, p.abs, func(rel string) error {
-			if !doublestar.MatchUnvalidated(pattern, rel) {
+			if !pattern.Match(rel) {
 				return nil
 			}
 			if len(found) == maxFound {

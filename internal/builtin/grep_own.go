@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/transom-run/transom/internal/builtin/walk"
 )
 
@@ -61,37 +60,49 @@ var languages = map[string]string{
 }
 
 // nameGlobs are the patterns that a file's name has to match, all of them.
-func nameGlobs(a grepArgs) ([]string, error) {
-	var globs []string
+func nameGlobs(a grepArgs) ([]nameGlob, error) {
+	var globs []nameGlob
 	if a.Type != "" {
 		g, ok := languages[a.Type]
 		if !ok {
 			return nil, refused(fmt.Sprintf("The type %q is not known. Use glob, or one of %s.", a.Type, strings.Join(slices.Sorted(maps.Keys(languages)), ", ")))
 		}
-		globs = append(globs, g)
+		glob, _ := newNameGlob(g)
+		globs = append(globs, glob)
 	}
 	if a.Glob != "" {
-		if !doublestar.ValidatePattern(strings.TrimPrefix(a.Glob, "!")) {
+		glob, ok := newNameGlob(a.Glob)
+		if !ok {
 			return nil, refused(fmt.Sprintf("The glob %q is not one: brackets and braces have to be closed.", a.Glob))
 		}
-		globs = append(globs, a.Glob)
+		globs = append(globs, glob)
 	}
 	return globs, nil
 }
 
-// named reports whether a file's path below the place matches all patterns. A
-// pattern without a slash is about the name alone; one with "!" is about all
-// others.
-func named(globs []string, rel string) bool {
+// nameGlob is a pattern that a file's path below the place has to match. One without
+// a slash is about the name alone; one with "!" is about all others.
+type nameGlob struct {
+	glob      walk.Glob
+	not, base bool
+}
+
+func newNameGlob(pattern string) (n nameGlob, ok bool) {
+	pattern, n.not = strings.CutPrefix(pattern, "!")
+	pattern, anchored := strings.CutPrefix(pattern, "/")
+	n.base = !anchored && !strings.Contains(pattern, "/")
+	n.glob, ok = walk.CompileGlob(pattern)
+	return n, ok
+}
+
+// named reports whether a path matches all patterns.
+func named(globs []nameGlob, rel string) bool {
 	for _, g := range globs {
-		glob, not := strings.CutPrefix(g, "!")
 		subject := rel
-		if anchored, ok := strings.CutPrefix(glob, "/"); ok {
-			glob = anchored
-		} else if !strings.Contains(glob, "/") {
+		if g.base {
 			subject = path.Base(rel)
 		}
-		if doublestar.MatchUnvalidated(glob, subject) == not {
+		if g.glob.Match(subject) == g.not {
 			return false
 		}
 	}
@@ -108,7 +119,7 @@ type finder struct {
 
 func (f *finder) full() bool { return len(f.lines) > f.args.Limit }
 
-func (f *finder) place(ctx context.Context, p place, globs []string) error {
+func (f *finder) place(ctx context.Context, p place, globs []nameGlob) error {
 	info, err := os.Stat(p.abs)
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/transom-run/transom/mcp/mcptest"
 )
 
 var (
@@ -35,6 +37,7 @@ const watchdog = 60 * time.Second
 var program string
 
 func TestMain(m *testing.M) {
+	mcptest.Main() // serves, where this process is to be an MCP server
 	flag.Parse()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "stress")

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/transom-run/transom/mcp/mcptest"
 	"github.com/transom-run/transom/model"
 )
 
@@ -24,7 +25,7 @@ import (
 func marker(name string) string { return "mArk3r-" + name + "-" + strings.Repeat("7zQ", 6) }
 
 // secretNames are what a server is entrusted with here.
-var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey"}
+var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey", "mcpenv", "mcpheader"}
 
 // TestSecretsNowhere gives a server every kind of secret, in two sessions, makes
 // tools, hosts and model servers repeat them, and looks for them in everything that
@@ -115,8 +116,12 @@ func TestSecretsNowhere(t *testing.T) {
 	c.ok("connect", obj{"token": marker("connection")}, nil)
 	c.ok("secrets.addFilterValues", obj{"values": []string{marker("filter")}}, nil)
 	address := strings.Replace(brain.URL, "http://", "http://user:"+marker("password")+"@", 1)
+	servers := obj{
+		"local": obj{"type": "stdio", "command": os.Args[0], "args": []string{"x"}, "tools": []string{"*"}, "env": obj{mcptest.Variable: "plain", "SOME_TOKEN": marker("mcpenv")}},
+		"far":   obj{"type": "http", "url": github, "tools": []string{"*"}, "headers": obj{"Authorization": "Bearer " + marker("mcpheader")}},
+	}
 	tools := []obj{{"name": "throws", "description": "d"}, {"name": "returns", "description": "d"}}
-	c.ok("session.create", obj{"sessionId": "one", "model": "m", "workingDirectory": work, "tools": tools, "streaming": true, "provider": obj{
+	c.ok("session.create", obj{"sessionId": "one", "model": "m", "workingDirectory": work, "tools": tools, "streaming": true, "mcpServers": servers, "provider": obj{
 		"type": "openai", "baseUrl": address + "/v1", "apiKey": marker("apikey"), "headers": obj{"X-Private-Token": marker("header")}}}, nil)
 	c.ok("session.create", obj{"sessionId": "two", "model": "m", "workingDirectory": work, "tools": tools, "provider": obj{
 		"type": "openai", "baseUrl": brain.URL + "/v1", "bearerToken": marker("bearer")}}, nil)
@@ -142,12 +147,15 @@ func TestSecretsNowhere(t *testing.T) {
 			t.Errorf("the command printed %q", ran.Output)
 		}
 	}
-	if below := children(s.cmd.Process.Pid); len(below) < 3 {
+	if below := children(s.cmd.Process.Pid); len(below) < 4 {
 		t.Errorf("there are %d processes below the server: the search would find nothing", len(below))
 	} else {
 		for _, pid := range below {
 			for _, file := range []string{"cmdline", "environ"} {
 				b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
+				if strings.Contains(string(b), mcptest.Variable) { // it is given its own
+					b = []byte(strings.ReplaceAll(string(b), "SOME_TOKEN="+marker("mcpenv"), ""))
+				}
 				search(t, fmt.Sprintf("the %s of process %d", file, pid), b)
 			}
 		}
