@@ -61,6 +61,8 @@ type BuiltInContext struct {
 	// Ask puts a request of the protocol to a host that answers it, such as
 	// "userInput.request"; without one it is a PeerGone error.
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	// Complete tells the hosts that the model holds its task to be done.
+	Complete func(summary string)
 	// BeforeWrite is to be told of each file that a tool is about to write to, and
 	// may refuse: nothing must be written then.
 	BeforeWrite func(ctx context.Context, change FileChange) error
@@ -91,6 +93,7 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
+		Complete:     func(summary string) { s.tell(event.TaskComplete{Summary: summary, Success: true}) },
 		BeforeWrite:  s.capture,
 		TodosChanged: func() { s.tell(event.TodosChanged{}) },
 		ExitPlan:     func(ctx context.Context, q PlanQuestion) (PlanAnswer, error) { return r.exitPlan(ctx, s, q) },
@@ -112,6 +115,13 @@ func (s *loaded) offered(answers []string) (*tool.Registry, error) {
 	}
 	if t, ok := s.skillTool(); ok {
 		tools = append(tools, t)
+	}
+	if s.own != nil || len(s.agents.custom()) > 0 {
+		agents, err := s.agents.tools()
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, agents...)
 	}
 	if tools == nil {
 		return nil, nil

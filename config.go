@@ -90,6 +90,16 @@ type SessionConfig struct {
 	SkipCustomInstructions bool
 	// HiddenTools are not offered to the root agent, by name or pattern.
 	HiddenTools []string
+	// Agents are the host's own agents: the model can start them as sub-agents, and
+	// the session's own agent can be one of them.
+	Agents []Agent
+	// Agent names what the session's own agent is at first; "" is the default one.
+	Agent string
+	// ExcludedAgents names those of Transom's own agents that are not there.
+	ExcludedAgents []string
+	// QuietAgents: this host does not want the pieces of sub-agents' answers, but all
+	// their other events.
+	QuietAgents bool
 	// MaxAICredits is what the session may cost, in AI credits; 0 is anything. It is
 	// told to the model, and once it is used up no model call is made unless the host
 	// raises it: see [Session.Take]. Only accounts say what requests cost.
@@ -189,6 +199,12 @@ type ResumeConfig struct {
 	SkipCustomInstructions   *bool
 	// HiddenTools and the like are as in [SessionConfig]; not stored.
 	HiddenTools *[]string
+	// Agents and ExcludedAgents are as in [SessionConfig]; not stored. Agent is; where
+	// it is nil and there is no agent of the name any more, the default one is back.
+	Agents         []Agent
+	Agent          *string
+	ExcludedAgents *[]string
+	QuietAgents    bool
 	// TrackFiles is as in [SessionConfig]. A session that keeps track goes on doing
 	// so; one that has had a turn without does not begin.
 	TrackFiles       bool

@@ -140,6 +140,7 @@ func (r *Runtime) equip(s *loaded, dir string, anew bool, k SkillConfig, discove
 	if s.skills.update(k, discover) || plugged || anew {
 		r.plug(s, dir)
 		r.scan(s, dir)
+		r.scanAgents(s, dir)
 	}
 }
 

@@ -54,8 +54,9 @@ func (m SystemMessage) config() (prompt.Config, error) {
 // systemMessage makes the system message of a session, whenever there is a reason
 // to make it anew.
 type systemMessage struct {
-	ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
-	id  string // of the session
+	ask    func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	id     string // of the session
+	agents *agentSet
 
 	mu           sync.Mutex
 	config       prompt.Config
@@ -119,7 +120,7 @@ func (m *systemMessage) renew(ctx context.Context, dir string, s *turn.Settings)
 	if later {
 		return nil
 	}
-	text, err := m.compose(ctx, dir)
+	text, err := m.compose(ctx, dir, "")
 	s.System, s.Made = strings.ToValidUTF8(text, "\ufffd"), s.Wanted
 	return err
 }
@@ -133,11 +134,18 @@ func (m *systemMessage) begin(ctx context.Context, base string, cfg SessionConfi
 	return m.renew(ctx, cfg.Dir, s)
 }
 
-// compose makes the message for a working directory.
-func (m *systemMessage) compose(ctx context.Context, dir string) (string, error) {
+// compose makes the message for a working directory: of the session's own agent,
+// or of a kind of sub-agent.
+func (m *systemMessage) compose(ctx context.Context, dir, kind string) (string, error) {
+	if kind != "" {
+		return m.agentMessage(ctx, dir, kind)
+	}
 	m.mu.Lock()
 	c, s := m.config, prompt.Surroundings{Dir: dir, System: systemName(), Organization: m.organization}
 	m.mu.Unlock()
+	if role := m.agents.role(); role != "" {
+		c.Content = strings.TrimPrefix(c.Content+"\n\n"+role, "\n\n")
+	}
 	if c.Mode != "replace" {
 		s.Repository = prompt.Repository(dir)
 		s.Instructions = m.instructions(dir)

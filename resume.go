@@ -23,6 +23,7 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	for {
 		sl, mine, err := r.find(ctx, op, id)
 		if err != nil {

@@ -59,6 +59,7 @@ type loaded struct {
 	*session.Session
 	models     *models
 	system     *systemMessage
+	agents     *agentSet
 	requests   shaping
 	own        BuiltIns // nil: none
 	ownErr     error    // why there are none
@@ -177,12 +178,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		return nil, wrap(op, cfg.ID, err)
 	}
 	sess := r.load(cfg.ID, log, hold, turn.State{}, models)
-	r.equip(sess, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
-	err = r.tools(sess, cfg, &settings)
-	sess.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
-	if err == nil {
-		err = sess.system.begin(ctx, r.cfg.Dir, cfg, &settings)
-	}
+	selected, err := r.furnish(ctx, sess, cfg, &settings)
 	if err != nil {
 		sess.Post(turn.Close{}, nil, nil)
 		<-sess.Done()
@@ -192,8 +188,9 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	h.load(sess)
 	begin := turn.Begin{
 		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
-		Settings: settings, Client: h.client, Track: cfg.TrackFiles,
+		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
+	sess.agents.answer(&begin)
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)
@@ -214,9 +211,10 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	if state.SessionID == "" {
 		what = "session.created" // the first record is its session.start
 	}
-	s := &loaded{models: models}
+	s := &loaded{models: models, agents: &agentSet{id: id, selected: state.Selected}}
+	s.agents.skill = s.skillText
 	s.captured.store.Dir = r.snapshots(id)
-	s.system = &systemMessage{ask: s.ask, id: id}
+	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}

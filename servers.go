@@ -67,6 +67,23 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 	return clash(set.BuiltIns, cfg.Tools, *set)
 }
 
+// furnish gives a new session what it works with: plugins, skills, agents, tools
+// and the system message. It returns what the session's own agent is; nil is the
+// default one.
+func (r *Runtime) furnish(ctx context.Context, s *loaded, cfg SessionConfig, set *turn.Settings) (*event.SubagentSelected, error) {
+	r.equip(s, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
+	selected, err := s.agents.begin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.agents.settle(set)
+	if err := r.tools(s, cfg, set); err != nil {
+		return nil, err
+	}
+	s.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
+	return selected, s.system.begin(ctx, r.cfg.Dir, cfg, set)
+}
+
 // serve takes a session's configuration of MCP servers; nil leaves it as it is. It
 // returns the number of what the next model call waits for.
 func (r *Runtime) serve(s *loaded, cfg *MCPConfig) (awaited uint64, err error) {

@@ -59,6 +59,7 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	}
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	if _, err := cfg.SystemMessage.config(); err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -158,6 +159,7 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	}
 	settings.Awaited = awaited
 	in.Settings = &settings
+	in.Select = s.agents.selection()
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
 		s.requests.switched(nil)
 	}
@@ -208,6 +210,11 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	}
 	out.TokenLimit = s.models.window()
 	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
+	renewed, err := s.agents.resume(cfg)
+	if err != nil {
+		return out, err
+	}
+	s.agents.settle(&out)
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err
@@ -217,7 +224,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		return out, err
 	}
 	changed, err := s.system.update(r.cfg.Dir, cfg.SystemMessage, instructionConfig{cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions})
-	if err == nil && (changed || out.Wanted == 0 || dir != v.Dir) {
+	if err == nil && (changed || renewed || out.Wanted == 0 || dir != v.Dir) {
 		err = s.system.renew(ctx, dir, &out)
 	}
 	return out, err
@@ -381,6 +388,9 @@ func (h *Session) SendAndWait(ctx context.Context, m Message) (*event.AssistantM
 		if err != nil {
 			return last, wrap(op, h.id, err)
 		}
+		if e.AgentID != "" {
+			continue // of a sub-agent
+		}
 		switch p := e.Payload.(type) {
 		case event.AssistantMessage:
 			last = &p
@@ -468,6 +478,7 @@ func (h *Session) Resume(ctx context.Context, cfg ResumeConfig) error {
 	h.client.Permission = h.asker != nil || cfg.RequestPermission
 	h.client.Hooks = h.hooker != nil
 	h.offers(cfg.Elicits, cfg.Commands)
+	h.client.Quiet = cfg.QuietAgents
 	err := h.resume(ctx, h.sess, cfg, nil)
 	h.warn(cfg.Unserved)
 	if err == nil && cfg.brings() {

@@ -204,6 +204,20 @@ func (s *loaded) skillTool() (tool.Tool, bool) {
 	return skill.Tool(usable, func(name string) (skill.Skill, error) { return s.skill(name, false) }), true
 }
 
+// skillText is a skill as it stands in a conversation; "" where there is none that
+// may be used.
+func (s *loaded) skillText(name string) string {
+	found, ok := s.skills.list().Lookup(name)
+	if !ok || !s.skills.enabled(found.Name) {
+		return ""
+	}
+	t, err := found.Read()
+	if err != nil {
+		return ""
+	}
+	return window.SkillContext(t.Name, t.Path, t.Text)
+}
+
 // skill finds a skill that may be used now, by the model or by a user.
 func (s *loaded) skill(name string, user bool) (skill.Skill, error) {
 	catalog := s.skills.list()

@@ -74,12 +74,17 @@ func (e *Event) Public() bool { return !e.Private() }
 // New makes an event. Its id, parent and time come from the caller, so that a
 // session's decisions can be replayed.
 func New(p Payload, id, parent string, at time.Time) (*Event, error) {
+	return NewOf(p, "", id, parent, at)
+}
+
+// NewOf makes an event of a sub-agent; "" is the root agent.
+func NewOf(p Payload, agent, id, parent string, at time.Time) (*Event, error) {
 	data, err := marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s event: %w", p.EventType(), err)
 	}
 	_, eph := p.(ephemeral)
-	e := &Event{Type: p.EventType(), ID: id, ParentID: parent, Timestamp: at.UTC(), Ephemeral: eph, Payload: p}
+	e := &Event{Type: p.EventType(), ID: id, ParentID: parent, Timestamp: at.UTC(), Ephemeral: eph, AgentID: agent, Payload: p}
 	e.encode(data)
 	return e, nil
 }

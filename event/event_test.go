@@ -26,6 +26,8 @@ var payloads = []Payload{
 	StreamingDelta{}, ToolCallDelta{}, AssistantIdle{}, SessionIdle{},
 	Queued{}, Intent{}, Epoch{}, Named{}, Usage{}, LoopEnd{}, Unqueued{}, RemoteSteerableChanged{},
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
+	SubagentStarted{}, SubagentCompleted{}, SubagentFailed{}, SubagentSelected{}, SubagentDeselected{}, Notification{}, TasksChanged{}, TaskComplete{},
+	AgentStarted{}, AgentEnded{}, AgentMoved{}, AgentRemoved{},
 	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
 	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
 	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},

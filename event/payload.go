@@ -469,6 +469,8 @@ type AssistantIdle struct {
 type SessionIdle struct {
 	Aborted bool   `json:"aborted,omitempty"`
 	Mode    string `json:"mode"`
+	// BackgroundTasks is work that goes on all the same; nil is none.
+	BackgroundTasks *IdleTasks `json:"backgroundTasks,omitempty"`
 }
 
 // The private records.

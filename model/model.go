@@ -115,6 +115,8 @@ type Request struct {
 	// SessionID and InteractionID identify the work to the provider's logs.
 	SessionID     string
 	InteractionID string
+	// AgentID is the sub-agent that asks; "" is the session's own agent.
+	AgentID string
 	// Initiator is "user" for the first request of a loop, "agent" after it.
 	Initiator string
 	// NoSockets keeps the request off WebSockets, where it would go over one.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,12 +18,14 @@ func (c *conn) hooks(p *sessionParams) transom.HookHandler {
 	return func(ctx context.Context, kind string, input json.RawMessage) (json.RawMessage, error) {
 		var of struct {
 			SessionID string `json:"sessionId"`
+			Parent    string `json:"parentSessionId"` // of a sub-agent
 		}
 		if err := json.Unmarshal(input, &of); err != nil {
 			return nil, err
 		}
-		defer c.asked(of.SessionID)()
-		raw, err := c.rpc.Call(ctx, "hooks.invoke", map[string]any{"sessionId": of.SessionID, "hookType": kind, "input": input})
+		session := cmp.Or(of.Parent, of.SessionID)
+		defer c.asked(session)()
+		raw, err := c.rpc.Call(ctx, "hooks.invoke", map[string]any{"sessionId": session, "hookType": kind, "input": input})
 		if err != nil {
 			var e *jsonrpc2.Error
 			if errors.As(err, &e) {

@@ -89,6 +89,7 @@ type requestStart struct {
 	Headers           map[string][]string `json:"headers"`
 	Transport         string              `json:"transport"`
 	AgentID           string              `json:"agentId,omitempty"`
+	ParentAgentID     string              `json:"parentAgentId,omitempty"`
 	AgentInvocationID string              `json:"agentInvocationId,omitempty"`
 	InteractionType   string              `json:"interactionType,omitempty"`
 }
@@ -155,10 +156,12 @@ func start(id string, req *http.Request) requestStart {
 		s.Headers[strings.ToLower(name)] = values
 	}
 	if asked := endpoint.Asked(req.Context()); asked != nil {
-		// The only agent of a session is the one that its user talks to: it has the
-		// session's own id.
+		// The agent that a session's user talks to has the session's own id.
 		s.SessionID, s.AgentID, s.AgentInvocationID = asked.SessionID, asked.SessionID, asked.InteractionID
 		s.InteractionType = string(cmp.Or(asked.Interaction, model.ForAgent))
+		if asked.AgentID != "" {
+			s.AgentID, s.ParentAgentID = asked.AgentID, asked.SessionID
+		}
 	}
 	return s
 }

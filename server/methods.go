@@ -27,7 +27,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
 	providerMethods, inferenceMethods, eventLogMethods, constantMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, instructionMethods, sessionFsMethods,
-	mcpMethods, historyMethods)
+	mcpMethods, historyMethods, agentMethods, taskMethods)
 
 func families(all ...map[string]handler) map[string]handler {
 	out := map[string]handler{}

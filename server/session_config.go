@@ -27,7 +27,6 @@ type fieldRule struct {
 // known and not served. Unknown ones are passed over without a word.
 var sessionFields = []fieldRule{
 	{name: "additionalDirectories"},
-	{name: "agent"},
 	{name: "askUserVariant", any: true},
 	{name: "authClientIdMetadataUrl", any: true},
 	{name: "canvases"},
@@ -36,7 +35,6 @@ var sessionFields = []fieldRule{
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
 	{name: "contextTier", harmless: []string{`"default"`}},
-	{name: "customAgents"},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableFileHooks"},
@@ -46,7 +44,6 @@ var sessionFields = []fieldRule{
 	{name: "enableOnDemandInstructionDiscovery"},
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
-	{name: "excludedBuiltinAgents", any: true},
 	{name: "expAssignments", any: true},
 	{name: "extensionInfo"},
 	{name: "extensionSdkPath"},
@@ -54,7 +51,6 @@ var sessionFields = []fieldRule{
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "githubMcpToolConfig"},
-	{name: "includeSubAgentStreamingEvents", any: true},
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},

@@ -36,12 +36,17 @@ func send(q *call, p *sendParams) {
 		Attachments: p.Attachments, AgentMode: p.AgentMode, RequestHeaders: p.RequestHeaders,
 		Trace: p.at(),
 	}
+	sendMessage(q, p, m, func(id string) any { return sendResult{id} })
+}
+
+// sendMessage posts a message; result makes the method's of the message's id.
+func sendMessage(q *call, p *sendParams, m transom.Message, result func(id string) any) {
 	if !p.Wait {
-		q.sess.Post(m, q.answer(func(v any) any { return sendResult{v.(string)} }))
+		q.sess.Post(m, q.answer(func(v any) any { return result(v.(string)) }))
 		return
 	}
 	if q.sess.Info().Acting {
-		q.Reply(nil, failKind(q.op(), transom.KindWrongState, "session.send with wait was refused: a tool call of session "+q.lane.id+" is in flight, and if its handler waits for this send, neither ever ends. Send without wait"))
+		q.Reply(nil, failKind(q.op(), transom.KindWrongState, q.op()+" with wait was refused: a tool call of session "+q.lane.id+" is in flight, and if its handler waits for this send, neither ever ends. Send without wait"))
 		return
 	}
 	q.sess.Post(m, func(v any, err error) {
@@ -52,22 +57,25 @@ func send(q *call, p *sendParams) {
 		events := q.sess.Subscribe() // after the message: no idle of an earlier turn is seen
 		q.Go(func(ctx context.Context) (any, error) {
 			defer events.Close()
-			return awaitIdle(ctx, q, events, v.(string))
+			if err := awaitIdle(ctx, q, events); err != nil {
+				return nil, err
+			}
+			return result(v.(string)), nil
 		})
 	})
 }
 
 // awaitIdle waits for the end of the work.
-func awaitIdle(ctx context.Context, q *call, events *transom.Events, id string) (any, error) {
+func awaitIdle(ctx context.Context, q *call, events *transom.Events) error {
 	for e, err := range events.All(ctx) {
 		if err != nil {
-			return nil, fail(q.op(), err)
+			return fail(q.op(), err)
 		}
 		if e.Type == event.TypeSessionIdle {
-			return sendResult{id}, nil
+			return nil
 		}
 	}
-	return nil, failKind(q.op(), transom.KindClosing, "session "+q.lane.id+" ended before the turn did; the message is in its log")
+	return failKind(q.op(), transom.KindClosing, "session "+q.lane.id+" ended before the turn did; the message is in its log")
 }
 
 type successResult struct {

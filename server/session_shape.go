@@ -17,6 +17,11 @@ type shapeParams struct {
 	CAPI             *wireCAPI         `json:"capi"`
 	DefaultAgent     *wireDefaultAgent `json:"defaultAgent"`
 
+	CustomAgents   []wireAgent `json:"customAgents"`
+	Agent          *string     `json:"agent"`
+	ExcludedAgents *[]string   `json:"excludedBuiltinAgents"`
+	AgentPieces    *bool       `json:"includeSubAgentStreamingEvents"`
+
 	Directories  []string `json:"instructionDirectories"`
 	Organization *string  `json:"organizationCustomInstructions"`
 	Skip         *bool    `json:"skipCustomInstructions"`
@@ -78,6 +83,8 @@ func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 	if p.DefaultAgent != nil {
 		cfg.HiddenTools = p.DefaultAgent.ExcludedTools
 	}
+	cfg.Agents, cfg.Agent, cfg.ExcludedAgents = customAgents(p.CustomAgents), value(p.Agent), value(p.ExcludedAgents)
+	cfg.QuietAgents = p.AgentPieces != nil && !*p.AgentPieces
 	cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions = p.Directories, value(p.Organization), value(p.Skip)
 }
 
@@ -91,5 +98,7 @@ func (p *shapeParams) goOn(cfg *transom.ResumeConfig) {
 	if p.DefaultAgent != nil {
 		cfg.HiddenTools = &p.DefaultAgent.ExcludedTools
 	}
+	cfg.Agents, cfg.Agent, cfg.ExcludedAgents = customAgents(p.CustomAgents), given(p.Agent), p.ExcludedAgents
+	cfg.QuietAgents = p.AgentPieces != nil && !*p.AgentPieces
 	cfg.InstructionDirectories, cfg.OrganizationInstructions, cfg.SkipCustomInstructions = p.Directories, p.Organization, p.Skip
 }

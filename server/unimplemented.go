@@ -11,7 +11,6 @@ import (
 // Why a method of the protocol is not served, in words for the host's developer.
 const (
 	reasonAccount    = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
-	reasonAgents     = "custom agents and sub-agents are not served yet"
 	reasonAutopilot  = "the autopilot's objective is not served yet"
 	reasonCanvas     = "canvases are not served"
 	reasonCommands   = "commands here leave nothing for the client to finish"
@@ -31,7 +30,7 @@ const (
 	reasonSend       = "use session.send"
 	reasonSessions   = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn      = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
-	reasonTasks      = "background tasks are not served yet"
+	reasonTasks      = "only sub-agents are tasks here; hosts do not register work of their own"
 	reasonTools      = "tools are declared with session.create and session.resume, and run by the model"
 	reasonUsage      = "usage is not predicted; session.usage.getMetrics counts it"
 	reasonWorkspace  = "summaries and objectives are not kept as workspace files; session.name.set names a session"
@@ -43,8 +42,6 @@ type refusal struct{ method, reason string }
 // refusals is sorted by method.
 var refusals = []refusal{
 	{"agentRegistry.spawn", reasonSpawn},
-	{"agents.discover", reasonAgents},
-	{"agents.getDiscoveryPaths", reasonAgents},
 	{"catalog.search", reasonPlugins},
 	{"extensions.disable", reasonExtensions},
 	{"extensions.discover", reasonExtensions},
@@ -63,14 +60,7 @@ var refusals = []refusal{
 	{"models.getBuiltInCatalog", reasonModels},
 	{"plugins.builtin.set", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
-	{"session.agent.deselect", reasonAgents},
-	{"session.agent.getCurrent", reasonAgents},
-	{"session.agent.list", reasonAgents},
-	{"session.agent.reload", reasonAgents},
-	{"session.agent.select", reasonAgents},
-	{"session.agent.setPrompt", reasonAgents},
 	{"session.autopilotObjective.getState", reasonAutopilot},
-	{"session.cancelAllBackgroundAgents", reasonAgents},
 	{"session.canvas.action.invoke", reasonCanvas},
 	{"session.canvas.close", reasonCanvas},
 	{"session.canvas.list", reasonCanvas},
@@ -101,7 +91,6 @@ var refusals = []refusal{
 	{"session.factory.resumeFromTool", reasonFactory},
 	{"session.factory.run", reasonFactory},
 	{"session.factory.runFromTool", reasonFactory},
-	{"session.fleet.start", reasonAgents},
 	{"session.gitHubAuth.getAllAuthAvailable", reasonAccount},
 	{"session.gitHubAuth.getCurrentAuthInfo", reasonAccount},
 	{"session.gitHubAuth.lastAuthErrors", reasonAccount},
@@ -161,7 +150,6 @@ var refusals = []refusal{
 	{"session.settings.evaluatePredicate", reasonManaged},
 	{"session.settings.snapshot", reasonManaged},
 	{"session.tasks.register", reasonTasks},
-	{"session.tasks.startAgent", reasonTasks},
 	{"session.tasks.update", reasonTasks},
 	{"session.tools.execute", reasonTools},
 	{"session.tools.getBuiltinDescriptors", reasonTools},

@@ -114,6 +114,7 @@ type Handler func(ctx context.Context, call Call) (Result, error)
 // Call is one call of a tool.
 type Call struct {
 	SessionID string
+	AgentID   string          // the sub-agent that calls; "" is the session's own agent
 	ID        string          // the model's id of the call
 	Name      string          // of the tool
 	Arguments json.RawMessage // a JSON object that satisfies the tool's schema

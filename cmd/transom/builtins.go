@@ -20,6 +20,10 @@ func builtIns(c transom.BuiltInContext) (transom.BuiltIns, error) {
 			return c.BeforeWrite(ctx, transom.FileChange(ch))
 		},
 	}
+	cfg.Complete = func(_ context.Context, _ tool.Call, summary string) error {
+		c.Complete(summary)
+		return nil
+	}
 	if c.Kept != nil {
 		cfg.Kept, cfg.NoDatabase = c.Kept, true
 		if db := c.Kept.Database(); db != nil {

@@ -93,6 +93,7 @@ var layers = []struct {
 	{"internal/policy", 2},
 	{"internal/builtin", 2},
 	{"internal/prompt", 2},
+	{"internal/agents", 2},
 	{"mcp", 2},
 	{"internal/skill", 2},
 	{"model", 1},

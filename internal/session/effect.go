@@ -16,7 +16,7 @@ import (
 // start begins an effect. It ends with the context that is current now, and
 // posts its outcome; the fence in the outcome says whether it still counts.
 func (s *Session) start(e turn.Effect) {
-	ctx := s.effects
+	ctx := s.scope(e)
 	switch e := e.(type) {
 	case *turn.StartModel:
 		s.running.Go(func() { s.askModel(ctx, e) })
@@ -30,9 +30,13 @@ func (s *Session) start(e turn.Effect) {
 			p, err := preparePermission(ctx, e)
 			s.box.post(item{body: turn.PermissionPrepared{Fence: e.Fence, Permission: p, Forced: e.Forced, Free: e.Free, Err: err}})
 		})
+	case *turn.StartTimer:
+		s.running.Go(func() { s.wait(ctx, e) })
 	case *turn.StartCompaction:
-		var cctx context.Context
-		cctx, s.stopCompaction = context.WithCancel(context.Background())
+		cctx := ctx
+		if e.Agent == "" {
+			cctx, s.stopCompaction = context.WithCancel(context.Background())
+		}
 		s.running.Go(func() { s.summarise(cctx, e) })
 	case *turn.FindPast:
 		s.running.Go(func() { s.box.post(item{body: s.findPast(e)}) })
@@ -173,7 +177,7 @@ func (s *Session) another(ctx context.Context, limited string, err *model.Error,
 // summarise asks the model for a summary of the window.
 func (s *Session) summarise(ctx context.Context, e *turn.StartCompaction) {
 	begun := time.Now()
-	in := turn.CompactionDone{ID: e.ID}
+	in := turn.CompactionDone{Agent: e.Agent, ID: e.ID}
 	req := e.Request
 	provider, err := s.resolve(ctx, &req)
 	for attempt := 1; err == nil; attempt++ {

@@ -53,11 +53,11 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 			merged, err = merge(merged, out)
 		}
 		if err != nil {
-			s.box.post(item{body: turn.HookDone{ID: e.ID, Err: err}})
+			s.box.post(item{body: turn.HookDone{Agent: e.Agent, ID: e.ID, Err: err}})
 			return
 		}
 	}
-	in := turn.HookDone{ID: e.ID}
+	in := turn.HookDone{Agent: e.Agent, ID: e.ID}
 	if merged != nil {
 		in.Output, in.Err = json.Marshal(merged)
 	}
@@ -66,7 +66,7 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 
 // compose makes the system message and posts it.
 func (s *Session) compose(ctx context.Context, e *turn.CallHook) {
-	in := turn.HookDone{ID: e.ID}
+	in := turn.HookDone{Agent: e.Agent, ID: e.ID}
 	defer func() {
 		if v := recover(); v != nil {
 			in.Output, in.Err = nil, fmt.Errorf("composing it panicked: %v", v)
@@ -84,7 +84,7 @@ func (s *Session) compose(ctx context.Context, e *turn.CallHook) {
 		return
 	}
 	var text string
-	if text, in.Err = s.cfg.Compose(ctx, place.Dir); in.Err == nil {
+	if text, in.Err = s.cfg.Compose(ctx, place.Dir, e.Type); in.Err == nil {
 		in.Output, in.Err = json.Marshal(map[string]string{"system": text})
 	}
 }

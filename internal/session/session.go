@@ -56,7 +56,8 @@ type Config struct {
 	Command func(ctx context.Context, text string) (stop bool)
 	// Compose makes the system message for a working directory, each time the one
 	// that is there no longer fits; nil: that never happens.
-	Compose func(ctx context.Context, dir string) (string, error)
+	// agent names the kind of sub-agent that it is for; "" is the session's own.
+	Compose func(ctx context.Context, dir, agent string) (string, error)
 	// Restore brings files back to what they held before tools wrote to them; nil
 	// where none are kept.
 	Restore func([]event.FileRestore) turn.FilesRestored
@@ -134,6 +135,7 @@ type Session struct {
 	parked         map[turn.Parked]func(any, error)
 	cancel         context.CancelFunc
 	effects        context.Context
+	agents         map[string]scope // effects of sub-agents; nil: there were none
 	running        sync.WaitGroup
 }
 
@@ -246,6 +248,7 @@ func (s *Session) finish() {
 		}
 	}
 	s.cancel()
+	s.cancelAgents()
 	if s.stopCompaction != nil {
 		s.stopCompaction()
 	}
@@ -315,6 +318,9 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	if ready.Cancel {
 		s.cancel()
 		s.effects, s.cancel = context.WithCancel(context.Background())
+	}
+	for _, id := range ready.CancelAgents {
+		s.cancelAgent(id)
 	}
 	for _, e := range ready.Start {
 		s.start(e)
@@ -403,6 +409,7 @@ func (s *Session) abandon(err error) bool {
 	s.publish(ready.Events)
 	s.flush()
 	s.cancel()
+	s.cancelAgents()
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.answer(ready.Answers)
 	return true
@@ -473,16 +480,23 @@ func (s *Session) others(owner string) []string {
 
 // hiddenFrom names the clients that are not to see an event: a request to run a
 // tool is not shown to clients that declared the tool as well but are not the
-// one asked, since each would run it.
+// one asked, since each would run it; and not everybody wants the pieces of
+// sub-agents' answers.
 func (s *Session) hiddenFrom(e *event.Event) []string {
-	if c, ok := e.Payload.(event.CommandExecute); ok {
+	switch c := e.Payload.(type) {
+	case event.CommandExecute:
 		return s.others(s.state.Owner(c.CommandName))
+	case event.MessageStart, event.MessageDelta, event.ReasoningDelta, event.StreamingDelta, event.ToolCallDelta:
+		if e.AgentID != "" {
+			return s.quiet()
+		}
+		return nil
 	}
 	p, ok := e.Payload.(event.ExternalToolRequested)
 	if !ok {
 		return nil
 	}
-	offer, ok := s.state.Live.Offers.Lookup(p.ToolName)
+	offer, ok := s.state.At(e.AgentID).Live.Offers.Lookup(p.ToolName)
 	if !ok {
 		return nil
 	}

@@ -54,8 +54,12 @@ func (m *machine) failure(err *model.Error, ms int64) {
 	if err.Status == 0 {
 		kind = "transport"
 	}
+	source := "top_level"
+	if m.agent != "" {
+		source = "subagent"
+	}
 	m.emit(event.ModelCallFailure{
-		Model: m.s.Model, Source: "top_level", StatusCode: err.Status, FailureKind: kind,
+		Model: m.s.Model, Source: source, StatusCode: err.Status, FailureKind: kind,
 		ErrorMessage: err.Error(), DurationMs: ms,
 	})
 }
@@ -72,6 +76,15 @@ func (m *machine) modelFailed(in ModelFailed) {
 		return
 	}
 	m.fail(in.Err, nil)
+}
+
+// trouble says why a turn has failed. A sub-agent's failure is not the session's.
+func (m *machine) trouble(e event.SessionError) {
+	if m.agent != "" {
+		m.s.Live.Failure = e.Message
+		return
+	}
+	m.emit(e)
 }
 
 // modelDone takes the model's answer: it enters the log, and its calls begin.
@@ -123,7 +136,7 @@ func (m *machine) usage(in ModelDone) {
 		name = m.s.Model
 	}
 	initiator := "user"
-	if m.s.Loop.Turn > 0 {
+	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"
 	}
 	var charged *event.CopilotUsage
@@ -146,6 +159,6 @@ func (m *machine) count(name string, u *model.Usage, took time.Duration) {
 		CacheWrite: int64(u.CacheWriteTokens), DurationMs: took.Milliseconds(), NanoAIU: u.NanoAIU,
 	})
 	if u.NanoAIU > 0 {
-		m.emit(event.UsageCheckpoint{TotalNanoAIU: m.s.NanoAIU()})
+		m.emit(event.UsageCheckpoint{TotalNanoAIU: m.root().NanoAIU()})
 	}
 }

@@ -279,7 +279,9 @@ func (m *machine) leave(b *back, result *Back, err error) {
 	}
 	if b.onward && m.waiting() || m.s.drains() && (!b.held || m.s.Ordered != b.ordered) {
 		m.next(b.onward)
+		return
 	}
+	m.rested()
 }
 
 // parted answers whoever waits for a history that goes back no more.
@@ -305,4 +307,8 @@ func (m *machine) parted(before *State, why error) {
 func (d *Durable) foldTracking(event.Tracking)     { d.Tracked = true }
 func (d *Durable) foldRewind(p event.RewindBegun)  { d.Rewind = &p }
 func (d *Durable) foldDropped(event.RewindDropped) { d.Rewind = nil }
-func (d *Durable) foldTruncated(event.Truncated)   { d.Boundaries, d.Rewind = d.Boundaries+1, nil }
+
+func (d *Durable) foldTruncated(event.Truncated) {
+	d.Boundaries, d.Rewind = d.Boundaries+1, nil
+	d.unreport()
+}

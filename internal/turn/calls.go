@@ -170,7 +170,7 @@ func (m *machine) askPermission(id string, request, prompt json.RawMessage) {
 	c := m.find(id)
 	p := event.PermissionRequested{RequestID: m.in.NewID(), PermissionRequest: request, PromptRequest: prompt, AgentMode: m.s.Mode}
 	m.emit(p)
-	m.start(&AskPermission{RequestID: p.RequestID, Request: p, Tool: c.Name, Call: id, Arguments: c.Args})
+	m.start(&AskPermission{Agent: m.agent, RequestID: p.RequestID, Request: p, Tool: c.Name, Call: id, Arguments: c.Args})
 }
 
 // reask puts a question that stands in the log again, under its old id: to clients
@@ -178,7 +178,7 @@ func (m *machine) askPermission(id string, request, prompt json.RawMessage) {
 func (m *machine) reask(c Call) {
 	p := event.PermissionRequested{RequestID: c.Permission, PermissionRequest: c.Ask, PromptRequest: c.Ask, AgentMode: m.s.Mode}
 	m.emit(event.EphemeralNote{Payload: p})
-	m.start(&AskPermission{RequestID: c.Permission, Request: p, Tool: c.Name, Call: c.ID, Arguments: c.Args})
+	m.start(&AskPermission{Agent: m.agent, RequestID: c.Permission, Request: p, Tool: c.Name, Call: c.ID, Arguments: c.Args})
 }
 
 // customRequest is the question about a call of a host's tool.
@@ -256,13 +256,15 @@ func (m *machine) run(id string) {
 	switch {
 	case !ok && len(m.s.Live.Clients) > 0:
 		m.complete(id, m.settled(id, gone(c.Name)))
+	case ok && offer.Handler == nil && offer.Source == tool.BuiltIn:
+		m.runAgentTool(id, c.Name)
 	case ok && offer.Handler != nil:
 		m.s.Live.Running = append(slices.Clone(m.s.Live.Running), id)
 		m.start(&StartTool{Fence: m.fence(id), Tool: offer.Compiled, Call: m.call(c)})
 	default: // a host's, or nobody is left to ask: it waits for a resume
 		at := m.s.ToolTrace(id)
 		m.emit(event.ExternalToolRequested{
-			RequestID: m.in.NewID(), SessionID: m.s.SessionID, ToolCallID: id, ToolName: c.Name,
+			RequestID: m.in.NewID(), SessionID: m.root().SessionID, ToolCallID: id, ToolName: c.Name,
 			Arguments: c.Args, WorkingDirectory: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State,
 		})
 	}
@@ -271,7 +273,7 @@ func (m *machine) run(id string) {
 // call is a call as handlers see it.
 func (m *machine) call(c *Call) tool.Call {
 	at := m.s.ToolTrace(c.ID)
-	return tool.Call{SessionID: m.s.SessionID, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State}
+	return tool.Call{SessionID: m.root().SessionID, AgentID: m.agent, ID: c.ID, Name: c.Name, Arguments: c.Args, Dir: m.s.Dir, Traceparent: at.Parent, Tracestate: at.State}
 }
 
 // settled is the outcome of a call that Transom answers itself.

@@ -19,6 +19,8 @@ func (m *machine) clear(in Clear) error {
 		return &Refusal{Kind: "unsupported", Msg: "session.history.clearContext is not possible on a remote session: make the call on the server that the session lives on"}
 	case loop.Cleared != "":
 		return &Refusal{Kind: "wrong_state", Msg: fmt.Sprintf("the context was cleared in this turn already, by event %s: only one clear a turn is possible, wait for the seeded turn", loop.Cleared)}
+	case m.s.Phase() == Acting && m.onlyAgents() != "":
+		return &Refusal{Kind: "wrong_state", Msg: fmt.Sprintf("session.history.clearContext is not for sub-agents: the only calls in flight wait for %s to end. Make the clear in a tool that the session's own agent calls", m.onlyAgents())}
 	case m.s.Phase() != Acting || !slices.ContainsFunc(loop.Calls, func(c Call) bool { return c.open() }):
 		return &Refusal{Kind: "wrong_state", Msg: "session.history.clearContext can only be called from inside a tool handler: no tool call of this session is in flight, so no turn would take up the seed prompt"}
 	}
@@ -30,9 +32,25 @@ func (m *machine) clear(in Clear) error {
 	return nil
 }
 
+// onlyAgents names the calls in flight where all of them run sub-agents (S1); ""
+// where there are others, or none.
+func (m *machine) onlyAgents() string {
+	var names []string
+	for _, c := range m.s.Loop.Calls {
+		switch {
+		case c.Done:
+		case c.Agent == "":
+			return ""
+		default:
+			names = append(names, "the agent "+c.Agent+" (call "+c.ID+")")
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // abort ends the running turn. What waits stays waiting (S8).
 func (m *machine) abort(in Abort) {
-	if m.s.goingBack() != nil {
+	if m.s.goingBack() != nil || m.s.Phase() == Idle && !m.s.Live.Resting {
 		return // no turn is running
 	}
 	m.dropCompaction("the turn was aborted")
@@ -46,9 +64,12 @@ func (m *machine) abort(in Abort) {
 
 // stop cuts the open loop off: every call is completed, the loop is over.
 func (m *machine) stop() {
-	m.ready.Cancel = true
 	l := &m.s.Live
-	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, false, nil, false
+	if m.agent == "" {
+		m.ready.Cancel = true
+		m.cutWaited()
+	}
+	l.Model, l.Running, l.Readers, l.Parked, l.Headers, l.Awaiting, l.Resting = nil, nil, nil, false, nil, false, false
 	if l.Prep != nil && (l.Prep.source != "" || len(l.Prep.contexts) > 0) {
 		l.Greeted = false // its answer is lost: it is asked again
 	}
@@ -67,9 +88,14 @@ func (m *machine) stop() {
 // holds the loop: the next message closes it there.
 func (m *machine) storeFailed(in StoreFailed) {
 	l := &m.s.Live
-	if m.s.Phase() == Idle && l.Compacting == nil {
+	if m.s.Phase() == Idle && l.Compacting == nil && len(l.Agents) == 0 {
 		return // nothing was under way
 	}
+	idle, agents := m.s.Phase() == Idle, len(l.Agents) > 0
+	for _, a := range l.Agents {
+		m.ready.CancelAgents = append(m.ready.CancelAgents, a.ID)
+	}
+	l.Agents, l.Readers = nil, nil // the next record that can be written closes them
 	if m.s.Phase() == Ending {
 		m.ready.Cancel = true
 		l.Prep, l.Closed = nil, true // the last record is lost, nothing else
@@ -81,7 +107,7 @@ func (m *machine) storeFailed(in StoreFailed) {
 			Error: in.Err.Error(), Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
 		}})
 	}
-	if l.Compacting, m.ready.CancelCompaction = nil, true; m.s.Phase() == Idle {
+	if l.Compacting, m.ready.CancelCompaction = nil, true; idle && !agents {
 		return
 	}
 	m.ready.Cancel = true
@@ -90,17 +116,22 @@ func (m *machine) storeFailed(in StoreFailed) {
 	l.Turn++
 	if before.goingBack() != nil {
 		m.parted(&before, &UnwrittenError{in.Err})
+		if l.Resting {
+			m.idle(false)
+		}
 		return
 	}
 	m.emit(event.EphemeralNote{Payload: event.SessionError{
 		ErrorType: "persistence", Message: "The turn was ended because the session's log could not be written: " + in.Err.Error() + ". Make room or mend the store, then send the message again.",
 	}})
-	m.idle(false)
+	if !idle || l.Resting {
+		m.idle(false)
+	}
 }
 
 // suspend leaves the session as it is. One that is idle ends in the ordinary way.
 func (m *machine) suspend(in Suspend) {
-	if !m.s.Loop.Open {
+	if !m.s.Loop.Open && len(m.s.Live.Agents) == 0 {
 		m.close(Close{EventsBytes: in.EventsBytes})
 		return
 	}
@@ -118,6 +149,7 @@ func (m *machine) close(in Close) {
 	if m.s.Loop.Open || m.s.Live.Prep != nil {
 		m.stop()
 	}
+	m.cutAll()
 	p := event.SessionShutdown{
 		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
 		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage, NanoAIU: m.s.NanoAIU(),

@@ -26,6 +26,8 @@ type Client struct {
 	// Continues: the client took up pending work, and answers requests made to
 	// clients that are gone.
 	Continues bool
+	// Quiet: the client does not want the pieces of sub-agents' answers.
+	Quiet bool
 }
 
 // Offer is a tool that the model is offered, and the client that declared it.
@@ -161,7 +163,7 @@ func offers(clients []Client, s Settings) *Offers {
 
 // offers reports whether the filters let a tool through.
 func (s *Settings) offers(t *tool.Compiled) bool {
-	return !(s.Available.Set && !s.Available.Matches(t.Source, t.Name) || s.Excluded.Matches(t.Source, t.Name) || s.Hidden.Matches(t.Source, t.Name))
+	return !(s.Available.Set && !s.Available.Matches(t.Source, t.Name) || s.Excluded.Matches(t.Source, t.Name) || s.Hidden.Matches(t.Source, t.Name) || s.Agent.Set && !s.Agent.Matches(t.Source, t.Name))
 }
 
 // reoffer recomputes the offers after clients or settings changed, and notes
@@ -169,7 +171,11 @@ func (s *Settings) offers(t *tool.Compiled) bool {
 func (m *machine) reoffer() {
 	l := &m.s.Live
 	before := l.Offers
-	l.Offers = offers(l.Clients, l.Settings)
+	s := l.Settings
+	if m.s.Mode != autopilot {
+		s.Excluded.Patterns = append(slices.Clip(s.Excluded.Patterns), "builtin:"+CompleteTool)
+	}
+	l.Offers = offers(l.Clients, s)
 	gone := slices.Clone(l.Gone)
 	if l.Asked {
 		for _, name := range before.Names() {
@@ -180,7 +186,11 @@ func (m *machine) reoffer() {
 	}
 	l.Gone = slices.DeleteFunc(gone, func(name string) bool { _, ok := l.Offers.Lookup(name); return ok })
 	l.Fresh = true
+	m.eachAgent(func(string) { m.reoffer(); m.s.Live.Fresh = false })
 }
+
+// autopilot is the mode in which the model says when its task is done.
+const autopilot = "autopilot"
 
 // attach adds the client, or replaces its declaration. A client that declares
 // anew counts as the newest.
@@ -239,9 +249,20 @@ func (m *machine) detach(in Detach) {
 		if m.s.goingBack() == nil { // that needs no client
 			l.Prep, l.Waits = nil, nil // what waited for hooks waits in the log now
 		}
+		m.deserted()
 		return // the turn runs on with the tools it has; what needs a client waits for a resume
 	}
 	m.reoffer()
+	m.deprived(in, before)
+	for _, a := range was.Live.Agents {
+		m.within(a.ID, func() { m.deprived(in, a.Live.Offers) })
+	}
+}
+
+// deprived settles the calls that only a client which is gone could have answered;
+// before is what was offered while it was there.
+func (m *machine) deprived(in Detach, before *Offers) {
+	clients := m.s.Live.Clients
 	if m.s.Phase() != Acting {
 		return
 	}

@@ -32,6 +32,7 @@ type compaction struct {
 
 // StartCompaction asks the model for a summary and posts CompactionDone.
 type StartCompaction struct {
+	Agent   string
 	ID      uint64
 	Request model.Request
 }
@@ -45,6 +46,7 @@ type CancelCompaction struct{}
 
 // CompactionDone is the summary, or why there is none.
 type CompactionDone struct {
+	Agent    string
 	ID       uint64
 	Response model.Response
 	Err      *model.Error
@@ -128,9 +130,9 @@ func (m *machine) beginCompaction(trigger, instructions string, short bool) {
 		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools,
 		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools,
 	})
-	m.start(&StartCompaction{ID: l.CompactSerial, Request: model.Request{
+	m.start(&StartCompaction{Agent: m.agent, ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
-		SessionID: m.s.SessionID, InteractionID: m.in.NewID(), Initiator: "agent", Interaction: model.ForCompaction,
+		SessionID: m.root().SessionID, AgentID: m.agent, InteractionID: m.in.NewID(), Initiator: "agent", Interaction: model.ForCompaction,
 	}})
 }
 
@@ -258,7 +260,7 @@ func (m *machine) dropCompaction(why string) bool {
 	}
 	c := l.Compacting
 	l.Compacting, l.Overflow = nil, nil
-	m.ready.CancelCompaction = true
+	m.ready.CancelCompaction = m.ready.CancelCompaction || m.agent == "" // a sub-agent's ends with it
 	m.emit(event.CompactionComplete{
 		Error: why, Trigger: c.trigger, CustomInstructions: c.instructions, MessagesBefore: c.before, TokensBefore: c.tokens,
 	})

@@ -104,7 +104,7 @@ func (m *machine) newcomers(before State) {
 // rules are those of hosts, and what was approved since.
 func (m *machine) rules() policy.Rules {
 	r := m.s.Live.Settings.Rules
-	r.Granted = append(slices.Clip(r.Granted), m.s.Approved...)
+	r.Granted = append(slices.Clip(r.Granted), m.root().Approved...)
 	return r
 }
 

@@ -36,6 +36,11 @@ func (d Durable) Behind(e *event.Event) (Durable, error) {
 		return d, nil
 	}
 	next := d
+	if e.AgentID != "" {
+		if err := next.applyAgent(e); err != nil {
+			return d, fmt.Errorf("agent %s: %w", e.AgentID, err)
+		}
+	}
 	if fold, ok := folds[e.Type]; ok && e.AgentID == "" {
 		if err := fold(&next, e); err != nil {
 			return d, fmt.Errorf("fold %s %s: %w", e.Type, e.ID, err)
@@ -74,6 +79,12 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+	event.TypeAgentStarted:          foldAgent,
+	event.TypeAgentEnded:            foldAgentEnded,
+	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
+	event.TypeAgentRemoved:          foldInto((*Durable).foldAgentRemoved),
+	event.TypeSubagentSelected:      foldInto((*Durable).foldSelected),
+	event.TypeSubagentDeselected:    foldInto((*Durable).foldDeselected),
 	event.TypeTruncated:             foldInto((*Durable).foldTruncated),
 	event.TypeTracking:              foldInto((*Durable).foldTracking),
 	event.TypeRewindBegun:           foldInto((*Durable).foldRewind),
@@ -140,7 +151,7 @@ func (d *Durable) foldUnqueued(p event.Unqueued) {
 
 func (d *Durable) foldUser(p event.UserMessage) {
 	d.foldUnqueued(event.Unqueued{MessageID: p.MessageID})
-	if d.Title == "" {
+	if d.Title == "" && p.Source != agentSource {
 		d.Title = Title(p.Content)
 	}
 	if p.Source == "" && p.Delivery != deliveredSteering {
@@ -150,7 +161,7 @@ func (d *Durable) foldUser(p event.UserMessage) {
 		// A seeded turn, one that a hook asked for, and one that only steers belong
 		// to the message that led to them: whoever waits for its answer waits for
 		// theirs.
-		if p.Source != seedSource && p.Source != hookSource && p.Delivery != deliveredSteering || d.Origin == "" {
+		if p.Source != seedSource && p.Source != hookSource && p.Source != agentSource && p.Delivery != deliveredSteering || d.Origin == "" {
 			d.Origin = p.MessageID
 		}
 		d.Loop = Loop{Open: true, InteractionID: p.InteractionID, MessageID: d.Origin, ByHook: p.Source == hookSource}
@@ -256,6 +267,7 @@ func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
 func (d *Durable) foldClear(id string) {
 	d.Clears++
 	d.Loop.Cleared = id
+	d.unreport()
 	d.Loop.Calls = slices.Clone(d.Loop.Calls)
 	for i := range d.Loop.Calls {
 		d.Loop.Calls[i].Orphan = !d.Loop.Calls[i].Done

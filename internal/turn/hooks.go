@@ -24,6 +24,8 @@ const (
 	HookAgentStop    HookKind = "agentStop"
 	HookError        HookKind = "errorOccurred"
 	HookSessionEnd   HookKind = "sessionEnd"
+	HookAgentStart   HookKind = "subagentStart"  // of a sub-agent, before its first model call
+	HookSubagentStop HookKind = "subagentStop"   // of a sub-agent, as agentStop
 	HookPreMCP       HookKind = "preMcpToolCall" // asked by whoever makes the call
 
 	// HookCompose is no hook of a host: the session itself composes the system
@@ -38,6 +40,8 @@ const (
 // HookDone. What they answer is merged: a denial stands, later values replace
 // earlier ones.
 type CallHook struct {
+	Agent   string // the sub-agent that it is about; "" is the session's own
+	Type    string // of that agent
 	ID      uint64
 	Kind    HookKind
 	Clients []string
@@ -47,6 +51,7 @@ type CallHook struct {
 // HookDone is what the hooks came to. An error is a hook that gave no verdict: it
 // failed, took too long, or its client is gone.
 type HookDone struct {
+	Agent  string
 	ID     uint64
 	Output json.RawMessage // null or empty: no verdict
 	Err    error
@@ -76,6 +81,11 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 	for k, v := range fields {
 		input[k] = v
 	}
+	agent := ""
+	if m.outer != nil {
+		agent = m.outer.Agent(m.agent).Type
+		input["parentSessionId"] = m.outer.SessionID
+	}
 	raw, err := json.Marshal(input)
 	if err != nil {
 		m.err = err
@@ -90,7 +100,7 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 		}
 	}
 	l.Waits = append(slices.Clone(l.Waits), wait{l.HookSerial, kind, call, outcome})
-	m.start(&CallHook{ID: l.HookSerial, Kind: kind, Clients: clients, Input: raw})
+	m.start(&CallHook{Agent: m.agent, Type: agent, ID: l.HookSerial, Kind: kind, Clients: clients, Input: raw})
 }
 
 // awaited reports whether hooks are being asked about a call.
@@ -119,9 +129,9 @@ func (m *machine) hookDone(in HookDone) {
 		m.preToolDone(w.call, out, err)
 	case HookPostTool, HookPostFailure:
 		m.postToolDone(w, out, err)
-	case HookSessionStart, HookPrompt, HookTransformed, HookCompose, HookConnect:
+	case HookSessionStart, HookAgentStart, HookPrompt, HookTransformed, HookCompose, HookConnect:
 		m.prepared(w.kind, out, err)
-	case HookAgentStop:
+	case HookAgentStop, HookSubagentStop:
 		m.stopDone(out, err)
 	case HookSessionEnd:
 		m.ended()

@@ -57,7 +57,8 @@ type Begin struct {
 	Settings     Settings
 	Client       Client
 	AlreadyInUse bool
-	Track        bool // capture the files that Transom's tools change
+	Select       *event.SubagentSelected // nil: the default agent
+	Track        bool                    // capture the files that Transom's tools change
 }
 
 // Resume takes up a session, from the log or live. Result: nothing.
@@ -72,9 +73,10 @@ type Resume struct {
 	WasActive    bool
 	AlreadyInUse bool
 	EventsBytes  int64
-	Loaded       bool // just now, from a log that others may have written since
-	PID          int  // of this process
-	Track        bool // capture files, where no turn was made without that
+	Loaded       bool                    // just now, from a log that others may have written since
+	PID          int                     // of this process
+	Select       *event.SubagentSelected // as of Configure
+	Track        bool                    // capture files, where no turn was made without that
 }
 
 // Attach adds a client, or gives an attached one other tools.
@@ -101,11 +103,12 @@ type Configure struct {
 	Name       *string
 	AutoName   bool // Name came from Transom: it never replaces a host's
 	Dir        *string
-	Place      *event.Context  // what is known of the repository in the directory
-	ApproveAll *bool           // calls run unasked
-	Answerer   *Answerer       // who answers permission questions from now on, or no more
-	Forget     bool            // what was approved for the session
-	Settings   func(*Settings) // pure
+	Place      *event.Context          // what is known of the repository in the directory
+	ApproveAll *bool                   // calls run unasked
+	Answerer   *Answerer               // who answers permission questions from now on, or no more
+	Forget     bool                    // what was approved for the session
+	Settings   func(*Settings)         // pure
+	Select     *event.SubagentSelected // what the session's own agent is; without a name the default one
 }
 
 // Answerer says whether a client answers permission questions.
@@ -232,8 +235,10 @@ type Ready struct {
 	Sync bool
 	// CancelCompaction: end the summary being made.
 	CancelCompaction bool
-	// Cancel: end all effects that run.
+	// Cancel: end all effects that run, but for those of sub-agents.
 	Cancel bool
+	// CancelAgents: end all effects of these sub-agents.
+	CancelAgents []string
 	// Start holds the effects to begin.
 	Start []Effect
 	// Result answers the input; a Parked says that the answer comes later.
@@ -280,6 +285,7 @@ type PreparePermission struct {
 // AskPermission puts a question to a client that lives in this process; clients
 // on connections have read it from the event.
 type AskPermission struct {
+	Agent     string // the sub-agent whose call it is
 	RequestID string
 	Request   event.PermissionRequested
 	Tool      string

@@ -17,7 +17,7 @@ func (m *machine) startLoop(delivery string, msgs ...event.Queued) {
 	for i, msg := range msgs {
 		drafts[i] = draft{Queued: msg}
 	}
-	m.s.Live.StopActive, m.s.Live.Blocks, m.s.Live.Squeezed = false, 0, false
+	m.s.Live.StopActive, m.s.Live.Blocks, m.s.Live.Squeezed, m.s.Live.Resting = false, 0, false, false
 	m.prepare(preparation{drafts: drafts, delivery: delivery, source: m.startSource(msgs)})
 }
 
@@ -106,12 +106,16 @@ func (m *machine) ask() {
 	l.Asked = true
 	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At}
 	initiator := "user"
-	if m.s.Loop.Turn > 0 {
+	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"
+	}
+	var interaction model.Interaction
+	if m.agent != "" {
+		interaction = model.ForSubagent
 	}
 	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
-		ReasoningEffort: m.s.Effort, Headers: m.headers(l.Model.MessageID), SessionID: m.s.SessionID,
+		ReasoningEffort: m.s.Effort, Headers: m.headers(l.Model.MessageID), SessionID: m.root().SessionID, AgentID: m.agent, Interaction: interaction,
 		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
 	}})
 }

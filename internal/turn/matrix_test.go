@@ -18,7 +18,7 @@ func script(t *testing.T, commands string) *player {
 	p.reached = map[string]bool{}
 	for _, line := range strings.Split(commands, ";") {
 		p.fields = split(t, line)
-		p.command(p.word())
+		p.line()
 	}
 	return p
 }
@@ -40,6 +40,11 @@ const (
 
 	used = `new; send "1"; model text "x"`
 
+	crew     = `new tools=a,end! agents=x`
+	resting  = crew + `; start x k "P"; send "go"; model text "x"`
+	pair     = handed + ` call c1 a {}`
+	reading  = crew + `; start x k "P"; send "go"; model call r read_agent {"agent_id":"k","wait":true`
+	handed   = crew + `; send "go"; model call t task {"name":"k","agent_type":"x","prompt":"P"}`
 	squeezed = `new compacts limit=5000; send "1"; model text "x"; send "2"; model toolarge`
 
 	goingBack = used + `; goback user.message`
@@ -209,6 +214,25 @@ var cases = map[string]string{
 	"thinking compaction_done thinking":     used + `; send "2"; compact; summary "S"`,
 	"acting cancel_compaction acting":       acting + `; cancel-compaction`,
 	"acting compaction_done acting":         `new tools=a; send "1"; compact; model call c1 a {}; summary "S"`,
+	"idle abort idle":                       resting + `; abort`,
+	"idle start_agent idle":                 crew + `; start x k "P"`,
+	"thinking start_agent thinking":         crew + `; send "go"; start x k "P"`,
+	"acting start_agent acting":             crew + `; send "go"; model call c1 a {}; start x k "P"`,
+	"preparing start_agent preparing":       `new agents=x hooks; send "go"; start x k "P"`,
+	"stranded start_agent stranded":         crew + `; send "go"; storefail; start x k "P"`,
+	"idle change_agent idle":                resting + `; cancel k`,
+	"idle change_agent preparing":           resting + `; attach B hooks; cancel k`,
+	"thinking change_agent thinking":        crew + `; send "go"; start x k "P"; cancel k`,
+	"acting change_agent acting":            handed + `; tell k "more"`,
+	"acting change_agent idle":              pair + `; answer c1 "x" type=rejected; cancel k`,
+	"acting time_up thinking":               reading + `}; time-up r`,
+	"acting time_up acting":                 reading + `} call c1 a {}; time-up r`,
+	"acting time_up idle":                   reading + `} call c1 a {}; answer c1 "x" type=rejected; time-up r`,
+	"acting time_up preparing":              reading + `} call c1 a {}; send "/c" command; answer c1 "x" type=rejected; time-up r`,
+	"acting change_agent thinking":          handed + `; cancel k`,
+	"acting change_agent preparing":         pair + `; send "/c" command; answer c1 "x" type=rejected; cancel k`,
+	"preparing change_agent preparing":      `new agents=x hooks; start x k "P"; send "go"; cancel k`,
+	"stranded change_agent stranded":        crew + `; send "go"; kill; attach B; cancel-all`,
 	"ending suspend closed":                 ending + `; suspend`,
 	"idle go_back preparing":                goingBack,
 	"preparing past_found idle":             goingBack + `; past`,
@@ -257,6 +281,9 @@ func samples(w *world) map[Kind]Body {
 		KindPastFound:          PastFound{ID: 1 << 40},
 		KindFilesRestored:      FilesRestored{ID: 1 << 40},
 		KindCommandDone:        CommandDone{ID: "none"},
+		KindTimeUp:             TimeUp{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
+		KindStartAgent:         StartAgent{Type: "x"},
+		KindChangeAgent:        ChangeAgent{Op: AgentCancel, ID: "none"},
 		KindPermissionPrepared: PermissionPrepared{Fence: Fence{Turn: fence.Turn, Call: "c1"}},
 	}
 }

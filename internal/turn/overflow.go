@@ -111,7 +111,7 @@ func (m *machine) fail(err *model.Error, unmade error) {
 	}
 	l.Overflow = nil
 	m.emit(event.TurnEnd{TurnID: strconv.Itoa(m.s.Loop.Turn)})
-	m.emit(event.SessionError{ErrorType: string(err.Kind), Message: msg, StatusCode: err.Status, ErrorCode: err.Code})
+	m.trouble(event.SessionError{ErrorType: string(err.Kind), Message: msg, StatusCode: err.Status, ErrorCode: err.Code})
 	if m.hooked() {
 		m.hook(HookError, "", nil, map[string]any{"error": msg, "errorContext": "model_call", "recoverable": true})
 	}

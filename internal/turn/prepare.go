@@ -38,6 +38,11 @@ type preparation struct {
 // session in this process, or that of a clear.
 func (m *machine) startSource(msgs []event.Queued) string {
 	switch l := &m.s.Live; {
+	case m.agent != "":
+		if l.Greeted {
+			return ""
+		}
+		return "agent"
 	case len(msgs) > 0 && msgs[0].Source == seedSource:
 		return "clear"
 	case l.Greeted:
@@ -72,6 +77,10 @@ func (m *machine) prepare(p preparation) {
 	l.Prep = &p
 	if p.source != "" {
 		l.Greeted = true
+		if m.agent != "" {
+			m.hook(HookAgentStart, "", nil, m.agentInput())
+			return
+		}
 		fields := map[string]any{"source": p.source}
 		if p.source == "new" && len(p.drafts) > 0 {
 			fields["initialPrompt"] = p.drafts[0].Prompt
@@ -81,8 +90,11 @@ func (m *machine) prepare(p preparation) {
 	}
 	for ; p.at < len(p.drafts); p.at++ {
 		d := p.drafts[p.at]
-		if d.asked == 0 && d.Source == seedSource {
-			d.asked = 1 // nobody typed it
+		switch { // nobody typed it
+		case m.agent != "":
+			d.asked = 2
+		case d.asked == 0 && (d.Source == seedSource || d.Source == agentSource):
+			d.asked = 1
 		}
 		if d.asked > 1 {
 			continue
@@ -133,7 +145,7 @@ func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
 	if out.AdditionalContext != "" {
 		p.contexts = append(slices.Clone(p.contexts), out.AdditionalContext)
 	}
-	if kind == HookSessionStart {
+	if kind == HookSessionStart || kind == HookAgentStart {
 		p.source = ""
 		m.prepare(p)
 		return
@@ -161,7 +173,7 @@ func (m *machine) unprepared(p preparation, kind HookKind, err error) {
 	if kind == HookCompose {
 		e = event.SessionError{ErrorType: "system_message", Message: "The model was not asked, because there is no system message: " + err.Error() + ". Send the message again once that is mended."}
 	}
-	m.emit(e)
+	m.trouble(e)
 	if m.s.Loop.Open {
 		m.stop()
 	}
@@ -231,6 +243,12 @@ const maxBlocks = 25
 func (m *machine) askStop() {
 	l := &m.s.Live
 	l.Prep = &preparation{stopping: true}
+	if m.agent != "" {
+		fields := m.agentInput()
+		fields["stopReason"], fields["stop_hook_active"] = "end_turn", l.StopActive
+		m.hook(HookSubagentStop, "", nil, fields)
+		return
+	}
 	m.hook(HookAgentStop, "", nil, map[string]any{
 		"stopReason": "end_turn", "stop_hook_active": l.StopActive, "transcriptPath": l.Settings.Transcript,
 	})
@@ -279,5 +297,6 @@ func (m *machine) hangUp(in Close) {
 	if m.s.Loop.Open {
 		m.stop()
 	}
+	m.cutAll()
 	m.askEnd(in)
 }

@@ -35,6 +35,7 @@ type journey struct {
 	ask      bool
 	hooks    bool // clients may have hooks
 	composes bool // the system message is made when it is needed
+	agents   bool // the model may start agents
 	clients  int
 
 	removed  map[string]bool // words that a truncation took out of the history, or an arrangement out of the queue
@@ -65,15 +66,17 @@ func (j *journey) step(body Body) (Ready, error) {
 	j.last, j.records, j.requests, j.events, j.synced = body, records, requests, events, ready.Sync
 	j.noteTerminal()
 	j.checkCounters(&before)
-	j.checkIdle(body, before.Phase(), before.goingBack() != nil, ready.Events)
-	j.checkBatch(&before, ready.Events)
-	j.checkOrder(&before, ready.Events)
+	own := slices.DeleteFunc(slices.Clone(ready.Events), func(e *event.Event) bool { return e.AgentID != "" })
+	j.checkIdle(body, &before, ready.Events)
+	j.checkBatch(&before, own)
+	j.checkOrder(&before, own)
+	j.checkAgents(&before)
 	for _, e := range ready.Start {
-		if m, ok := e.(*StartModel); ok {
+		if m, ok := e.(*StartModel); ok && m.Fence.Agent == "" {
 			j.checkRequest(m.Request.Messages)
 		}
 	}
-	for _, e := range ready.Events {
+	for _, e := range own {
 		if p, ok := e.Payload.(event.UserMessage); ok && p.InteractionID != before.Loop.InteractionID {
 			j.cleared = false // another loop
 		}
@@ -86,6 +89,9 @@ func (j *journey) step(body Body) (Ready, error) {
 // noteTerminal notes what the calls that were announced are.
 func (j *journey) noteTerminal() {
 	for _, e := range j.log[j.records:] {
+		if e.AgentID != "" {
+			continue
+		}
 		switch e.Type {
 		case event.TypeAssistantMessage:
 			j.terminal = map[string]bool{}
@@ -105,8 +111,8 @@ func (j *journey) checkCounters(before *State) {
 
 // checkIdle: work that ends is followed by exactly one session.idle, as the last
 // event; nothing else is.
-func (j *journey) checkIdle(body Body, from Phase, back bool, events []*event.Event) {
-	n := 0
+func (j *journey) checkIdle(body Body, before *State, events []*event.Event) {
+	n, from, back := 0, before.Phase(), before.goingBack() != nil
 	for i, e := range events {
 		if e.Type == event.TypeSessionIdle {
 			n++
@@ -119,20 +125,24 @@ func (j *journey) checkIdle(body Body, from Phase, back bool, events []*event.Ev
 	switch body.(type) {
 	case Abort:
 		want = 1
-		if from == Idle || j.s.goingBack() != nil {
+		if from == Idle && !before.Live.Resting || j.s.goingBack() != nil {
 			want = 0
 		}
 	case StoreFailed:
-		if from == Thinking || from == Acting || from == Preparing && !back {
+		if from == Thinking || from == Acting || from == Preparing && !back || before.Live.Resting {
 			want = 1
 		}
-	case PastFound, FilesRestored: // no turn has ended
+	case PastFound, FilesRestored: // no turn has ended, but one may have waited for agents
+		if before.Live.Resting && j.s.Phase() == Idle && !j.s.awaited() {
+			want = 1
+		}
 	case Resume: // closes what nobody waited for
-		if from == Acting && j.s.Phase() == Idle || from == Stranded {
+		if from == Acting && j.s.Phase() == Idle || from == Stranded || before.Live.Resting {
 			want = n
 		}
 	default:
-		if (from == Thinking || from == Acting || from == Preparing) && j.s.Phase() == Idle && len(j.s.Live.Clients) > 0 {
+		active := from == Thinking || from == Acting || from == Preparing || before.Live.Resting
+		if active && j.s.Phase() == Idle && !j.s.awaited() && len(j.s.Live.Clients) > 0 {
 			want = 1
 		} else if len(j.s.Live.Clients) == 0 {
 			want = n // nobody hears of it
@@ -255,24 +265,29 @@ func payload[T event.Payload](e *event.Event) T {
 // checkPairs: every call has one start, then one completion; where no loop is
 // open none is missing.
 func (j *journey) checkPairs() {
-	open := map[string]int{}
+	type call struct{ agent, id string }
+	open := map[call]int{}
 	for _, e := range j.log {
 		switch e.Type {
 		case event.TypeToolStart:
-			p := payload[event.ToolStart](e)
-			if open[p.ToolCallID]++; open[p.ToolCallID] != 1 {
-				j.t.Fatalf("call %s was started twice", p.ToolCallID)
+			c := call{e.AgentID, payload[event.ToolStart](e).ToolCallID}
+			if open[c]++; open[c] != 1 {
+				j.t.Fatalf("call %v was started twice", c)
 			}
 		case event.TypeToolComplete:
-			p := payload[event.ToolComplete](e)
-			if open[p.ToolCallID]--; open[p.ToolCallID] != 0 {
-				j.t.Fatalf("call %s was completed without a start, or twice", p.ToolCallID)
+			c := call{e.AgentID, payload[event.ToolComplete](e).ToolCallID}
+			if open[c]--; open[c] != 0 {
+				j.t.Fatalf("call %v was completed without a start, or twice", c)
 			}
 		}
 	}
-	for id, n := range open {
-		if n != 0 && !j.s.Loop.Open {
-			j.t.Fatalf("the loop is over, and call %s has no completion", id)
+	for c, n := range open {
+		over := !j.s.Loop.Open
+		if c.agent != "" {
+			over = j.s.Agent(c.agent).Status != AgentRunning
+		}
+		if n != 0 && over {
+			j.t.Fatalf("the loop is over, and call %v has no completion", c)
 		}
 	}
 }
@@ -290,7 +305,9 @@ func (j *journey) checkKept() {
 		}
 	}
 	for _, r := range j.world.requests {
-		note(r.Messages)
+		if r.AgentID == "" {
+			note(r.Messages)
+		}
 	}
 	note(j.s.Window.Messages(""))
 	for _, q := range slices.Concat(j.s.Queue, j.s.Steering) {
@@ -345,50 +362,149 @@ func (j *journey) say() {
 
 var callNames = []string{"a", "b", "local", "end", "clear", "safe", "nope"}
 
-// answerModel ends the model call in one of all ways.
-func (j *journey) answerModel() {
-	switch kind := rapid.IntRange(0, 9).Draw(j.rt, "answer"); {
-	case kind == 0:
-		j.step(ModelFailed{Fence: j.model, Err: &model.Error{Kind: model.Query, Msg: "no"}})
-		return
-	case kind == 1:
-		j.step(ModelChunk{Fence: j.model, Chunk: model.Chunk{Text: "chunk"}})
-		return
-	case kind == 2:
-		j.step(ModelRetry{Fence: j.model, Err: &model.Error{Kind: model.Query, Msg: "no"}})
-		return
-	case kind == 3:
-		j.step(ModelDone{Fence: j.model, Response: model.Response{Message: model.Message{Text: rapid.SampledFrom([]string{"", j.word()}).Draw(j.rt, "text")}}})
+// agentWord is a word that an agent says. It is not for a window that it does not
+// report to; private ones are for no window but the agent's own.
+func (j *journey) agentWord(agent string, private bool) string {
+	w := j.word()
+	if agent != "" && (private || !j.s.reports(j.s.Agent(agent))) {
+		j.banned[w] = true
+	}
+	return w
+}
+
+// agentCall is a call of one of the core's own tools.
+func (j *journey) agentCall(c *model.Call) {
+	ids := []string{"nobody"}
+	for _, a := range j.s.Agents {
+		if j.s.reports(a) {
+			ids = append(ids, a.ID)
+		}
+	}
+	id := rapid.SampledFrom(ids).Draw(j.rt, "agent")
+	switch c.Name = rapid.SampledFrom([]string{TaskTool, TaskTool, ReadAgentTool, ListAgentsTool, WriteAgentTool}).Draw(j.rt, "tool"); c.Name {
+	case TaskTool:
+		c.Arguments = fmt.Sprintf(`{"name":"k","agent_type":%q,"prompt":%q,"mode":%q}`, rapid.SampledFrom([]string{"x", "y", "z"}).Draw(j.rt, "kind"),
+			rapid.SampledFrom([]string{"P", "P", " "}).Draw(j.rt, "prompt"), rapid.SampledFrom([]string{"sync", "background"}).Draw(j.rt, "mode"))
+	case ReadAgentTool:
+		c.Arguments = fmt.Sprintf(`{"agent_id":%q,"wait":%v}`, id, rapid.Bool().Draw(j.rt, "wait"))
+	case WriteAgentTool:
+		c.Arguments = fmt.Sprintf(`{"agent_id":%q,"message":"M"}`, id)
+	default:
+		c.Arguments = "{}"
+	}
+}
+
+// checkAgents: an agent's status goes one way, none but those at work are live, and
+// a call that waits for an agent waits for one that works.
+func (j *journey) checkAgents(before *State) {
+	for _, l := range j.s.Live.Agents {
+		if a := j.s.Agent(l.ID); a == nil || a.Status != AgentRunning {
+			j.t.Fatalf("the agent %s is live, and stands as %+v", l.ID, a)
+		}
+		if l.Live.Agents != nil {
+			j.t.Fatalf("the agent %s has agents", l.ID)
+		}
+	}
+	for _, a := range before.Agents {
+		if now := j.s.Agent(a.ID); now == nil || a.Status == AgentRemoved && now.Status != AgentRemoved {
+			j.t.Fatalf("the agent %s is gone, or came back", a.ID)
+		}
+	}
+	if j.s.Live.Parked || j.s.Phase() == Closed || len(j.s.Live.Clients) == 0 {
 		return
 	}
-	r := model.Response{Model: "m", Message: model.Message{Role: model.Assistant, Text: j.word()}}
+	for _, c := range j.s.Loop.Calls {
+		if c.Agent != "" && !c.Done && j.s.liveAgent(c.Agent) < 0 && !slices.ContainsFunc(j.s.Live.Waits, func(w wait) bool { return w.call == c.ID }) && j.s.Live.Prep == nil {
+			j.t.Fatalf("call %s waits for the agent %s, which works no more", c.ID, c.Agent)
+		}
+	}
+	if j.s.Live.Resting && (j.s.Phase() != Idle && j.s.goingBack() == nil || !j.s.awaited() && j.s.goingBack() == nil) {
+		j.t.Fatalf("the session rests in %s, and waits for %v", j.s.Phase(), j.s.awaited())
+	}
+}
+
+// actAgent does something with an agent that works.
+func (j *journey) actAgent() {
+	var ids []string
+	for _, a := range j.s.Live.Agents {
+		ids = append(ids, a.ID)
+	}
+	id := rapid.SampledFrom(ids).Draw(j.rt, "agent")
+	switch at := j.s.At(id); at.Phase() {
+	case Thinking:
+		j.answerModel(id)
+	case Acting:
+		j.act(id)
+	case Preparing:
+		j.answerHook(id)
+	default:
+		j.t.Fatalf("the agent %s is at work, and %s", id, at.Phase())
+	}
+}
+
+// command does something to agents that a host can.
+func (j *journey) command() {
+	if rapid.Bool().Draw(j.rt, "start") {
+		j.step(StartAgent{Type: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(j.rt, "kind"), Name: "h", Prompt: "P"})
+		return
+	}
+	ids := []string{"nobody"}
+	for _, a := range j.s.Agents {
+		ids = append(ids, a.ID)
+	}
+	ops := []AgentOp{AgentCancel, AgentCancelAll, AgentRemove, AgentTell, AgentPromote}
+	j.step(ChangeAgent{Op: rapid.SampledFrom(ops).Draw(j.rt, "op"), ID: rapid.SampledFrom(ids).Draw(j.rt, "id"), Message: "M"})
+}
+
+// answerModel ends a model call, of an agent or the session's own, in one of all
+// ways.
+func (j *journey) answerModel(agent string) {
+	fence := j.models[agent]
+	switch kind := rapid.IntRange(0, 9).Draw(j.rt, "answer"); {
+	case kind == 0:
+		j.step(ModelFailed{Fence: fence, Err: &model.Error{Kind: model.Query, Msg: "no"}})
+		return
+	case kind == 1:
+		j.step(ModelChunk{Fence: fence, Chunk: model.Chunk{Text: "chunk"}})
+		return
+	case kind == 2:
+		j.step(ModelRetry{Fence: fence, Err: &model.Error{Kind: model.Query, Msg: "no"}})
+		return
+	case kind == 3:
+		j.step(ModelDone{Fence: fence, Response: model.Response{Message: model.Message{Text: rapid.SampledFrom([]string{"", j.agentWord(agent, false)}).Draw(j.rt, "text")}}})
+		return
+	}
+	r := model.Response{Model: "m", Message: model.Message{Role: model.Assistant}}
 	for range rapid.IntRange(1, 3).Draw(j.rt, "calls") {
 		c := model.Call{
 			ID:   rapid.SampledFrom([]string{"", "c1", "c2", "c3", "d" + fmt.Sprint(j.words)}).Draw(j.rt, "id"),
 			Name: rapid.SampledFrom(callNames).Draw(j.rt, "name"),
 		}
-		switch rapid.IntRange(0, 5).Draw(j.rt, "arguments") {
-		case 0:
+		switch n := rapid.IntRange(0, 5).Draw(j.rt, "arguments"); {
+		case n < 3 && j.agents && agent == "":
+			j.agentCall(&c)
+		case n == 0:
 			c.Arguments = rapid.SampledFrom([]string{"", "null", "[]", "{", `{"n":"x"}`, `{"x":1}`}).Draw(j.rt, "bad")
 		default:
-			c.Arguments = fmt.Sprintf(`{"prompt":"%s"}`, j.word())
+			c.Arguments = fmt.Sprintf(`{"prompt":"%s"}`, j.agentWord(agent, true))
 		}
 		r.Message.Calls = append(r.Message.Calls, c)
 	}
-	j.step(ModelDone{Fence: j.model, Response: r})
+	r.Message.Text = j.agentWord(agent, false)
+	j.step(ModelDone{Fence: fence, Response: r})
 }
 
 // answerHook answers a hook that was asked, in one of all ways. What a user said
 // is never taken out by these hooks: the observer would miss it.
-func (j *journey) answerHook() {
-	w := rapid.SampledFrom(j.s.Live.Waits).Draw(j.rt, "hook")
-	in := HookDone{ID: w.id, Output: json.RawMessage(rapid.SampledFrom([]string{
+func (j *journey) answerHook(agent string) {
+	w := rapid.SampledFrom(j.s.At(agent).Live.Waits).Draw(j.rt, "hook")
+	in := HookDone{Agent: agent, ID: w.id, Output: json.RawMessage(rapid.SampledFrom([]string{
 		"", "null", "{}", `{"additionalContext":"CONTEXT"}`, `{"permissionDecision":"deny"}`, `{"permissionDecision":"allow"}`,
 		`{"permissionDecision":"ask"}`, `{"permissionDecision":"maybe"}`, `{"modifiedArgs":{"n":1}}`, `{"modifiedArgs":{"n":"x"}}`,
 		`{"modifiedResult":{"textResultForLlm":"changed","resultType":"success"}}`, `{"decision":"block","reason":"go on"}`, `{"system":"MADE"}`,
 	}).Draw(j.rt, "output"))}
 	switch w.kind {
-	case HookPreTool, HookPostTool, HookPostFailure, HookAgentStop, HookSessionEnd, HookError:
+	case HookPreTool, HookPostTool, HookPostFailure, HookAgentStop, HookSessionEnd, HookError, HookAgentStart, HookSubagentStop:
 		if rapid.IntRange(0, 5).Draw(j.rt, "broken") == 0 {
 			in.Err = errors.New("broken")
 		}
@@ -397,9 +513,9 @@ func (j *journey) answerHook() {
 }
 
 // openCalls returns the calls that wait.
-func (j *journey) openCalls() []Call {
+func (j *journey) openCalls(agent string) []Call {
 	var out []Call
-	for _, c := range j.s.Loop.Calls {
+	for _, c := range j.s.At(agent).Loop.Calls {
 		if !c.Done {
 			out = append(out, c)
 		}
@@ -407,21 +523,26 @@ func (j *journey) openCalls() []Call {
 	return out
 }
 
-func (j *journey) result() tool.Result {
+func (j *journey) result(agent string) tool.Result {
 	types := []tool.ResultType{"", tool.Success, tool.Failure, tool.Timeout, tool.Denied, tool.Rejected, "bogus"}
-	w := j.word()
-	if j.cleared {
+	w := j.agentWord(agent, false)
+	if j.cleared && agent == "" {
 		j.banned[w] = true
 	}
 	return tool.Result{Text: w, Type: rapid.SampledFrom(types).Draw(j.rt, "type")}
 }
 
 // act does something with an open call.
-func (j *journey) act() {
-	c := rapid.SampledFrom(j.openCalls()).Draw(j.rt, "call")
+func (j *journey) act(agent string) {
+	c := rapid.SampledFrom(j.openCalls(agent)).Draw(j.rt, "call")
+	at := j.s.At(agent)
 	switch {
-	case slices.ContainsFunc(j.s.Live.Waits, func(w wait) bool { return w.call == c.ID }):
-		j.answerHook()
+	case c.Agent != "" && j.s.liveAgent(c.Agent) >= 0:
+		j.actAgent()
+	case slices.ContainsFunc(j.s.Live.Readers, func(r reader) bool { return agent == "" && r.Call == c.ID }):
+		j.step(TimeUp{Fence: j.fences[c.ID]})
+	case slices.ContainsFunc(at.Live.Waits, func(w wait) bool { return w.call == c.ID }):
+		j.answerHook(agent)
 	case c.Permission != "":
 		kinds := []string{"approve-once", "approve-for-session", "reject", "user-not-available", "no-result", "nonsense"}
 		raw, _ := json.Marshal(map[string]string{
@@ -429,7 +550,7 @@ func (j *journey) act() {
 		})
 		j.step(PermissionAnswer{RequestID: c.Permission, Decision: policy.Parse(raw)})
 	case c.External != "":
-		in := ToolAnswer{RequestID: c.External, Result: j.result()}
+		in := ToolAnswer{RequestID: c.External, Result: j.result(agent)}
 		if rapid.IntRange(0, 4).Draw(j.rt, "throw") == 0 {
 			in.Thrown = errors.New("boom")
 		}
@@ -440,7 +561,8 @@ func (j *journey) act() {
 			j.t.Fatalf("an answer was taken twice: %v %v", r.Result, err)
 		}
 	default:
-		j.step(ToolDone{Fence: j.fences[c.ID], Outcome: tool.Settle(tool.Call{ID: c.ID, Name: c.Name}, j.result(), nil, nil)})
+		fence := Fence{Agent: agent, Turn: at.Live.Turn, Window: at.Clears, Call: c.ID}
+		j.step(ToolDone{Fence: fence, Outcome: tool.Settle(tool.Call{ID: c.ID, Name: c.Name}, j.result(agent), nil, nil)})
 	}
 }
 
@@ -451,7 +573,7 @@ func (j *journey) clear() {
 		}
 		return
 	}
-	may := j.s.Phase() == Acting && !j.cleared && len(j.openCalls()) > 0
+	may := j.s.Phase() == Acting && !j.cleared && slices.ContainsFunc(j.openCalls(""), func(c Call) bool { return c.Agent == "" })
 	seed, count := j.word(), j.s.Window.Len()
 	banned := map[string]bool{}
 	for n := 1; n < j.words; n++ {
@@ -497,7 +619,11 @@ func (j *journey) settings() Settings {
 	if j.composes {
 		wanted = 1
 	}
-	return Settings{System: "SYS", Wanted: wanted, ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v", Compaction: j.compacts}
+	var kinds []AgentDef
+	if j.agents {
+		kinds = []AgentDef{{Name: "x"}, {Name: "y", Tools: Filter{true, []string{"a", "end"}}}}
+	}
+	return Settings{Agents: kinds, BuiltIns: builtIns(false, false, j.agents), System: "SYS", Wanted: wanted, ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v", Compaction: j.compacts}
 }
 
 // killAndResume ends the process, perhaps in the middle of its last write, and
@@ -550,25 +676,35 @@ func (j *journey) happen() {
 	}
 	if j.s.Phase() == Ending {
 		if rapid.Bool().Draw(j.rt, "answered") {
-			j.answerHook()
+			j.answerHook("")
 		} else {
 			j.killAndResume()
 		}
 		return
 	}
+	if j.agents {
+		switch n := rapid.IntRange(0, 9).Draw(j.rt, "agents"); {
+		case n < 4 && len(j.s.Live.Agents) > 0:
+			j.actAgent()
+			return
+		case n == 9:
+			j.command()
+			return
+		}
+	}
 	switch n := rapid.IntRange(0, 35).Draw(j.rt, "what"); {
 	case n < 14:
 		switch j.s.Phase() {
 		case Thinking:
-			j.answerModel()
+			j.answerModel("")
 		case Acting:
-			j.act()
+			j.act("")
 		case Preparing:
 			if j.s.goingBack() != nil {
 				j.goOn()
 				return
 			}
-			j.answerHook()
+			j.answerHook("")
 		default:
 			j.say()
 		}
@@ -626,6 +762,7 @@ func (j *journey) stale() {
 		ModelFailed{Fence: old, Err: &model.Error{Msg: "late"}},
 		ModelChunk{Fence: old, Chunk: model.Chunk{Text: "late"}},
 		ToolDone{Fence: Fence{Turn: old.Turn, Call: "c1"}}, HookDone{ID: j.s.Live.HookSerial + 7},
+		ModelDone{Fence: Fence{Agent: "k", Turn: 1 << 40}}, ModelDone{Fence: Fence{Agent: "nobody"}}, HookDone{Agent: "nobody"}, TimeUp{Fence: old},
 		ToolAnswer{RequestID: "gone"}, ToolAnswer{}, PermissionAnswer{RequestID: "gone"}, PermissionAnswer{},
 	} {
 		before := print(&j.s)
@@ -644,6 +781,7 @@ func TestJourneys(t *testing.T) {
 			j.compacts = Compaction{Enabled: true, Background: rapid.SampledFrom([]float64{0.01, 0.05, 0.3}).Draw(rt, "background"), Blocking: rapid.SampledFrom([]float64{0.05, 0.4, 0.95}).Draw(rt, "blocking")}
 		}
 		j.ask, j.hooks, j.composes = rapid.Bool().Draw(rt, "ask"), rapid.Bool().Draw(rt, "hooks"), rapid.Bool().Draw(rt, "composes")
+		j.agents = rapid.Bool().Draw(rt, "agents")
 		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {
 			rt.Fatalf("begin: %v", err)
 		}

@@ -21,6 +21,7 @@ func (m *machine) send(in Send) {
 		msg.MessageID = m.in.NewID()
 	}
 	m.ready.Result = msg.MessageID
+	m.closeLost()
 	if m.s.Live.Parked {
 		m.closeStranded()
 	}
@@ -79,6 +80,8 @@ func (m *machine) next(seeded bool) {
 		m.startCommand(m.s.Queue[0])
 	case len(m.s.Queue) > 0 && !m.s.Live.Paused:
 		m.startLoop(deliveredQueued, m.s.Queue[0])
+	case m.agent == "" && m.s.awaited():
+		m.rest()
 	case m.hooked() && !m.quiet:
 		m.askStop()
 	default:
@@ -98,6 +101,15 @@ const seedSource = window.SeedSource
 
 // idle says that there is nothing more to do.
 func (m *machine) idle(aborted bool) {
+	switch {
+	case m.agent != "":
+		m.over = append(m.over, m.agent)
+		return
+	case !aborted && m.s.awaited():
+		m.rest()
+		return
+	}
+	m.s.Live.Resting = false
 	m.emit(event.AssistantIdle{Aborted: aborted})
-	m.emit(event.SessionIdle{Aborted: aborted, Mode: m.s.Mode})
+	m.emit(event.SessionIdle{Aborted: aborted, Mode: m.s.Mode, BackgroundTasks: m.backgroundTasks()})
 }

@@ -23,6 +23,7 @@ func (m *machine) resume(in Resume) {
 	if !in.Loaded {
 		m.limited(before)
 	}
+	m.closeLost()
 	if in.Track && !m.s.Tracked && m.s.Prompts == 0 {
 		m.emit(event.Tracking{})
 	}
@@ -43,6 +44,9 @@ func (m *machine) resume(in Resume) {
 		m.rerun(alone)
 	case phase == Acting && !in.WasActive:
 		m.closeStranded()
+	}
+	if alone {
+		m.resumeAgents(in.Continue)
 	}
 }
 
@@ -66,6 +70,7 @@ func (m *machine) adopt(in Resume) {
 		m.emit(event.Epoch{PID: in.PID})
 		defer m.forgotten()
 	}
+	defer m.choose(in.Select)
 	if !in.Quiet {
 		m.emit(p)
 		return
@@ -115,7 +120,7 @@ func (m *machine) rerun(alone bool) {
 		switch {
 		case alone && c.Orphan && !c.Done:
 			m.complete(c.ID, cutOff)
-		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID) || m.awaited(c.ID):
+		case c.Done || c.External != "" || slices.Contains(m.s.Live.Running, c.ID) || m.awaited(c.ID) || m.s.liveAgent(c.Agent) >= 0:
 		case c.Permission != "":
 			if alone {
 				m.reask(c)

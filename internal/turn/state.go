@@ -38,7 +38,9 @@ type Durable struct {
 	Steering []event.Queued // to be shown at the next model call, in order
 	Queue    []event.Queued // to have a turn each, in order
 	Loop     Loop
-	Origin   string // id of the message that the newest loop goes back to
+	Origin   string   // id of the message that the newest loop goes back to
+	Agents   []*Agent // sub-agents, oldest first
+	Selected string   // the custom agent that the session's own agent is; "" is the default one
 
 	Approved              []string // what lasting approvals of the session cover
 	Ordered               int64    // how many messages came to wait so far
@@ -82,6 +84,7 @@ type Call struct {
 	Permission string          // id of its open permission question
 	Ask        json.RawMessage // what was asked
 	External   string          // id of its open request to a host
+	Agent      string          // the sub-agent whose end it waits for
 	Granted    bool            // its permission question was answered with yes
 }
 
@@ -95,6 +98,11 @@ type Live struct {
 	Offers   *Offers  // the tools the model is offered; nil is none
 	Gone     []string // tools withdrawn since the model was last told of its tools
 	Fresh    bool     // the model's tools have changed since the last loop
+
+	Agents  []*LiveAgent // sub-agents that work; never changed in place
+	Readers []reader     // calls that wait for one of them; never changed in place
+	Resting bool         // there is nothing to do until sub-agents have reported
+	Failure string       // why a sub-agent could not go on
 
 	Turn    uint64     // serial of the newest fence
 	Model   *ModelCall // in flight; never changed in place
@@ -169,11 +177,13 @@ type Settings struct {
 	Remote           bool           // the session lives on another server
 	Transcript       string         // where the log can be read, for hooks; "" is nowhere
 	Version          string
-	Available        Filter  // tools that may be offered; the zero Filter is all
-	Excluded         Filter  // tools that may not be
-	Hidden           Filter  // tools that the root agent is not offered
-	Credits          float64 // what the session may cost, in AI credits; 0 is anything
-	Notice           string  // what the model is told behind a prompt, once in a window; "" is nothing
+	Available        Filter     // tools that may be offered; the zero Filter is all
+	Excluded         Filter     // tools that may not be
+	Hidden           Filter     // tools that this agent is not offered
+	Agent            Filter     // what the agent's own definition lets it use
+	Agents           []AgentDef // the kinds of agents that can be started
+	Credits          float64    // what the session may cost, in AI credits; 0 is anything
+	Notice           string     // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
 // Paths is where tools may work, besides the working directory.
@@ -194,6 +204,7 @@ type ModelCall struct {
 
 // Fence says which state of the session an effect belongs to.
 type Fence struct {
+	Agent  string // the sub-agent; "" is the session's own
 	Turn   uint64 // serial of the model call or batch
 	Window uint64 // number of clears made
 	Call   string // the tool call; "" for a model call
@@ -252,13 +263,15 @@ func (s *State) Busy() bool {
 	case Thinking, Ending:
 		return true
 	case Acting, Preparing:
-		return len(s.Live.Clients) > 0 || len(s.Live.Running) > 0 || s.goingBack() != nil
+		if len(s.Live.Clients) > 0 || len(s.Live.Running) > 0 || s.goingBack() != nil {
+			return true
+		}
 	}
-	return false
+	return s.awaited() && (len(s.Live.Clients) > 0 || s.agentsWork())
 }
 
 // Abandoned reports whether nobody is attached and nothing runs: the session can
 // be unloaded, to be resumed from its log.
 func (s *State) Abandoned() bool {
-	return len(s.Live.Clients) == 0 && s.Live.Model == nil && !s.Live.Awaiting && len(s.Live.Running) == 0 && s.goingBack() == nil
+	return len(s.Live.Clients) == 0 && !s.Live.works() && !s.agentsWork() && s.goingBack() == nil
 }

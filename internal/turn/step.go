@@ -16,6 +16,10 @@ type machine struct {
 	ready Ready
 	quiet bool  // the loop did not end of itself: no agent-stop hook
 	err   error // the first failure to encode or fold an event
+
+	outer *State   // the session's state, while s is a sub-agent's
+	agent string   // whose state s is; "" is the session's
+	over  []string // sub-agents whose loops are over
 }
 
 // machines are machines that no step uses. A state is large, and there is a step
@@ -26,6 +30,12 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 // be done about it. On an error nothing has happened: the state given goes on.
 // A *Refusal says why the state does not take the input.
 func Step(s State, in Input) (State, Ready, error) {
+	if agent := s.recipient(in.Body); agent != "" {
+		m := machines.Get().(*machine)
+		m.s, m.in = s, in
+		defer m.release()
+		return m.made(s, m.stepAgent(agent, in.Body))
+	}
 	phase := s.Phase()
 	rule, ok := table[phase][in.Body.kind()]
 	if !ok {
@@ -36,11 +46,22 @@ func Step(s State, in Input) (State, Ready, error) {
 	}
 	m := machines.Get().(*machine)
 	m.s, m.in = s, in
-	defer func() {
-		*m = machine{}
-		machines.Put(m)
-	}()
-	if err := m.step(in.Body); err != nil {
+	defer m.release()
+	return m.made(s, m.step(in.Body))
+}
+
+// release gives a machine back.
+func (m *machine) release() {
+	*m = machine{}
+	machines.Put(m)
+}
+
+// made is what a step has come to; s is the state before it.
+func (m *machine) made(s State, err error) (State, Ready, error) {
+	if err == nil {
+		m.sweep()
+	}
+	if err != nil {
 		return s, Ready{}, err
 	}
 	if m.err != nil {
@@ -104,6 +125,12 @@ func (m *machine) step(body Body) error {
 		m.filesRestored(in)
 	case Arrange:
 		return m.arrange(in)
+	case TimeUp:
+		m.timeUp(in)
+	case StartAgent:
+		return m.startAgent(in)
+	case ChangeAgent:
+		m.changeAgent(in)
 	case CommandDone:
 		m.commandDone(in)
 	case Close:
@@ -122,12 +149,16 @@ func (m *machine) step(body Body) error {
 
 // emit makes an event, folds it, and puts it on the list of what is to be
 // written and published. It returns the event's id.
-func (m *machine) emit(p event.Payload) string {
-	parent := m.s.LastID
+func (m *machine) emit(p event.Payload) string { return m.emitOf(m.agent, p) }
+
+// emitOf makes an event of a sub-agent; "" is the session's own.
+func (m *machine) emitOf(agent string, p event.Payload) string {
+	d := &m.root().Durable
+	parent := d.LastID
 	if strings.HasPrefix(p.EventType(), event.PrivatePrefix) {
 		parent = "" // no part of the chain that clients see
 	}
-	e, err := event.New(p, m.in.NewID(), parent, m.in.At)
+	e, err := event.NewOf(p, agent, m.in.NewID(), parent, m.in.At)
 	if err != nil {
 		if m.err == nil {
 			m.err = err
@@ -135,14 +166,17 @@ func (m *machine) emit(p event.Payload) string {
 		return ""
 	}
 	if e.Persisted() {
-		next, err := m.s.Durable.Apply(e)
+		next, err := d.Apply(e)
 		if err != nil {
 			if m.err == nil {
 				m.err = err
 			}
 			return ""
 		}
-		m.s.Durable = next
+		*d = next
+		if m.outer != nil {
+			m.s.Durable = next.Agent(m.agent).State
+		}
 	}
 	m.ready.Events = append(m.ready.Events, e)
 	return e.ID
@@ -154,7 +188,7 @@ func (m *machine) start(e Effect) { m.ready.Start = append(m.ready.Start, e) }
 func (m *machine) now() string { return m.in.At.UTC().Format(event.TimeFormat) }
 
 func (m *machine) fence(call string) Fence {
-	return Fence{Turn: m.s.Live.Turn, Window: m.s.Clears, Call: call}
+	return Fence{Agent: m.agent, Turn: m.s.Live.Turn, Window: m.s.Clears, Call: call}
 }
 
 func unmarshal(raw json.RawMessage, into any) error {
@@ -187,7 +221,19 @@ func (m *machine) begin(in Begin) {
 	if in.Track {
 		m.emit(event.Tracking{})
 	}
+	m.choose(in.Select)
 	m.attach(in.Client)
+}
+
+// choose writes which agent the session's own is; nil leaves it.
+func (m *machine) choose(p *event.SubagentSelected) {
+	switch {
+	case p == nil || p.AgentName == m.s.Selected:
+	case p.AgentName == "":
+		m.emit(event.SubagentDeselected{})
+	default:
+		m.emit(*p)
+	}
 }
 
 // configure changes settings.
@@ -198,6 +244,7 @@ func (m *machine) configure(in Configure) error {
 		m.reoffer()
 		m.limited(before)
 	}
+	m.choose(in.Select)
 	if in.Name != nil {
 		if *in.Name == "" {
 			return &Refusal{Kind: "invalid_params", Msg: "a session's name must not be empty"}
@@ -208,7 +255,11 @@ func (m *machine) configure(in Configure) error {
 		}
 	}
 	if in.Mode != nil && *in.Mode != m.s.Mode {
+		pilots := m.s.Mode == autopilot || *in.Mode == autopilot
 		m.emit(event.ModeChanged{PreviousMode: m.s.Mode, NewMode: *in.Mode})
+		if pilots {
+			m.reoffer() // some tools are of that mode alone
+		}
 	}
 	model, effort := m.s.Model, m.s.Effort
 	if in.Model != nil {

@@ -27,6 +27,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
+		KindStartAgent:         to(Idle),
+		KindChangeAgent:        to(Idle, Preparing),
+		KindTimeUp:             stay,
 		KindGoBack:             to(Preparing),
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
@@ -43,7 +46,7 @@ var table = map[Phase]map[Kind]rule{
 		KindConfigure:          to(Idle),
 		KindSend:               to(Idle, Preparing, Thinking),
 		KindClear:              to(), // refused by its own rules: the message says why
-		KindAbort:              stay,
+		KindAbort:              to(Idle),
 		KindModelChunk:         stay,
 		KindModelRetry:         stay,
 		KindModelDone:          stay,
@@ -57,6 +60,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
+		KindStartAgent:         to(Thinking),
+		KindChangeAgent:        to(Thinking),
+		KindTimeUp:             stay,
 		KindGoBack:             to(), // refused by its own rules
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
@@ -87,6 +93,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
+		KindStartAgent:         to(Acting),
+		KindChangeAgent:        to(anyActive...),
+		KindTimeUp:             to(anyActive...),
 		KindGoBack:             to(), // refused by its own rules
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
@@ -117,6 +126,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
+		KindStartAgent:         to(Stranded),
+		KindChangeAgent:        to(Stranded),
+		KindTimeUp:             stay,
 		KindGoBack:             to(), // refused by its own rules
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
@@ -147,6 +159,9 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
+		KindStartAgent:         to(Preparing),
+		KindChangeAgent:        to(Preparing),
+		KindTimeUp:             stay,
 		KindGoBack:             to(), // refused by its own rules
 		KindPastFound:          to(Idle, Preparing, Thinking),
 		KindFilesRestored:      to(Idle, Preparing, Thinking),
@@ -177,6 +192,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Ending: {
+		KindTimeUp:             stay,
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
 		KindCompactionDone:     stay,
@@ -198,6 +214,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Closed: {
+		KindTimeUp:             stay,
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
 		KindCompactionDone:     stay,

@@ -1,7 +1,9 @@
 package turn
 
 import (
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/transom-run/transom/tool"
 )
@@ -52,3 +54,54 @@ func compactionPrompt(instructions string) string {
 	}
 	return text
 }
+
+// agentNotice tells the model that an agent which worked in the background has
+// ended. Hosts' recordings pin the first text (test "subagent_hooks" of the SDKs).
+func agentNotice(a *Agent) string {
+	text := "has completed successfully. Use read_agent with agent_id \"" + a.ID + "\" to retrieve the full results."
+	if a.Status == AgentFailed {
+		text = "has failed. Use read_agent with agent_id \"" + a.ID + "\" to read why."
+	}
+	return "<system_notification>\nAgent \"" + a.ID + "\" (" + a.Type + ") " + text + "\n</system_notification>"
+}
+
+// agentStarted is the result of starting an agent in the background. Hosts'
+// recordings pin how it begins (test "subagent_hooks" of the SDKs).
+func agentStarted(id string) string {
+	return "Agent started in background with agent_id: " + id + ". You'll be notified when it completes. Tell the user you're waiting and end your response, or continue unrelated work until notified."
+}
+
+// agentStatus is what read_agent tells of an agent. Hosts' recordings pin the form
+// for one that has finished (test "subagent_hooks" of the SDKs): a turn in it is a
+// message that it was sent later.
+func agentStatus(a *Agent, live bool, at time.Time) string {
+	verb, end := "Agent is still running", at
+	switch a.standing(live) {
+	case AgentCompleted:
+		verb, end = "Agent completed", a.Ended
+	case AgentFailed:
+		verb, end = "Agent failed", a.Ended
+	case AgentCancelled:
+		verb, end = "Agent cancelled", a.Ended
+	}
+	if end.IsZero() {
+		end = at
+	}
+	took := strconv.FormatFloat(max(0, end.Sub(a.Started).Seconds()), 'f', 0, 64)
+	text := verb + ". agent_id: " + a.ID + ", agent_type: " + a.Type + ", status: " + a.standing(live) + ", description: " + a.Description +
+		", elapsed: " + took + "s, total_turns: " + strconv.Itoa(max(0, a.Turns-1)) + ", duration: " + took + "s"
+	switch {
+	case a.standing(live) == AgentFailed:
+		why := a.Error
+		if why == "" {
+			why = agentInterrupted
+		}
+		text += "\n\n" + why
+	case !live && a.Answer != "":
+		text += "\n\n" + a.Answer
+	}
+	return text
+}
+
+// agentInterrupted is why an agent failed whose process, or whose client, is gone.
+const agentInterrupted = "The agent was interrupted before it had finished."

@@ -71,6 +71,7 @@ type player struct {
 	fields     []string // of the command, still to be read
 	forced     bool     // of the newest permission prepared
 	free       bool     // of the newest permission prepared
+	agent      string   // whose model answers
 	compaction uint64   // the newest summary asked for
 }
 
@@ -82,7 +83,7 @@ func play(t *testing.T, commands string) string {
 		}
 		fmt.Fprintf(&p.b, "> %s\n", line)
 		p.fields = split(t, line)
-		p.command(p.word())
+		p.line()
 		if len(p.fields) > 0 {
 			t.Fatalf("%s: %q is left over", line, p.fields)
 		}
@@ -118,6 +119,16 @@ func split(t *testing.T, line string) []string {
 		out, line = append(out, line[:n]), line[n:]
 	}
 	return out
+}
+
+// line makes a command: "@ID" before it says which sub-agent's model it is about.
+func (p *player) line() {
+	p.agent = ""
+	name := p.word()
+	if id, ok := strings.CutPrefix(name, "@"); ok {
+		p.agent, name = id, p.word()
+	}
+	p.command(name)
 }
 
 func (p *player) word() string {
@@ -157,6 +168,9 @@ func (p *player) show(r *Ready) {
 	}
 	for _, e := range r.Events {
 		if line := p.event(e); line != "" {
+			if e.AgentID != "" {
+				line = "[" + e.AgentID + "] " + line
+			}
 			p.b.WriteString(line + "\n")
 		}
 	}
@@ -166,10 +180,13 @@ func (p *player) show(r *Ready) {
 	if r.Cancel {
 		p.b.WriteString("→ cancel effects\n")
 	}
+	for _, id := range r.CancelAgents {
+		fmt.Fprintf(&p.b, "→ cancel effects of %s\n", id)
+	}
 	for _, e := range r.Start {
 		switch e := e.(type) {
 		case *StartModel:
-			fmt.Fprintf(&p.b, "→ model %s\n", showMessages(e.Request.Messages))
+			fmt.Fprintf(&p.b, "→ %smodel %s\n", of(e.Fence.Agent), showMessages(e.Request.Messages))
 		case *StartTool:
 			fmt.Fprintf(&p.b, "→ run %s %s %s\n", e.Call.ID, e.Tool.Name, e.Call.Arguments)
 		case *StartCompaction:
@@ -177,7 +194,9 @@ func (p *player) show(r *Ready) {
 			p.compaction = e.ID
 			fmt.Fprintf(&p.b, "→ summarise %s\n", showMessages(e.Request.Messages[:n]))
 		case *CallHook:
-			fmt.Fprintf(&p.b, "→ hook %s%s\n", e.Kind, hookInput(e.Input))
+			fmt.Fprintf(&p.b, "→ %shook %s%s\n", of(e.Agent), e.Kind, hookInput(e.Input))
+		case *StartTimer:
+			fmt.Fprintf(&p.b, "→ wait %s for %s\n", e.After, e.Fence.Call)
 		case *PreparePermission:
 			fmt.Fprintf(&p.b, "→ prepare %s %s\n", e.Call.ID, e.Tool.Name)
 			p.forced, p.free = e.Forced, e.Free
@@ -189,10 +208,21 @@ func (p *player) show(r *Ready) {
 	}
 	p.showBack(r)
 	switch v := r.Result.(type) {
-	case bool, int:
+	case bool, int, string, []string:
+		if s, ok := v.(string); ok && strings.HasPrefix(s, "id") {
+			break // of a message
+		}
 		fmt.Fprintf(&p.b, "result %v\n", v)
 	}
 	fmt.Fprintf(&p.b, "(%s)\n", p.s.Phase())
+}
+
+// of names a sub-agent before what is its.
+func of(agent string) string {
+	if agent == "" {
+		return ""
+	}
+	return "[" + agent + "] "
 }
 
 // event is one line for an event; "" for those that only measure.
@@ -254,10 +284,16 @@ func (p *player) event(e *event.Event) string {
 	case event.SystemMessage:
 		return fmt.Sprintf("system %q", d.Content)
 	case event.SessionIdle:
+		s := "idle"
 		if d.Aborted {
-			return "idle aborted"
+			s = "idle aborted"
 		}
-		return "idle"
+		if d.BackgroundTasks != nil {
+			for _, a := range d.BackgroundTasks.Agents {
+				s += " " + a.AgentID + " works"
+			}
+		}
+		return s
 	case event.SessionError:
 		return fmt.Sprintf("error %s %q", d.ErrorType, d.Message)
 	case event.EphemeralNote:
@@ -293,6 +329,16 @@ func (p *player) event(e *event.Event) string {
 			return fmt.Sprintf("compacted %d messages", d.MessagesRemoved)
 		}
 		return fmt.Sprintf("not compacted: %s", d.Error)
+	case event.SubagentStarted:
+		return fmt.Sprintf("AGENT started %s call=%q", d.AgentName, d.ToolCallID)
+	case event.SubagentCompleted:
+		return fmt.Sprintf("AGENT completed cancelled=%v calls=%d", d.Cancelled, d.TotalToolCalls)
+	case event.SubagentFailed:
+		return fmt.Sprintf("AGENT failed %q", d.Error)
+	case event.Notification:
+		return fmt.Sprintf("notification %s %s", d.Kind.AgentID, d.Kind.Status)
+	case event.AgentStarted, event.AgentEnded, event.AgentMoved, event.AgentRemoved:
+		return e.Type
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
@@ -326,6 +372,7 @@ func settings(o map[string]string) Settings {
 	_, stream := o["stream"]
 	_, reads := o["reads"]
 	_, compacts := o["compacts"]
+	_, completes := o["completes"]
 	var wanted uint64
 	if _, ok := o["composes"]; ok {
 		wanted = 1
@@ -335,15 +382,37 @@ func settings(o map[string]string) Settings {
 		limit, background, blocking = n, 0.8, 0.95
 	}
 	hidden, hides := o["hidden"]
-	return Settings{Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: limit, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads), Compaction: Compaction{Enabled: compacts, Background: background, Blocking: blocking}, FilesDir: "/files", Rules: rules(o)}
+	var agents []AgentDef
+	for _, name := range strings.Split(o["agents"], ",") {
+		switch kind, only, _ := strings.Cut(name, ":"); {
+		case name == "":
+		case only != "":
+			agents = append(agents, AgentDef{Name: kind, Tools: Filter{true, strings.Split(only, "+")}})
+		default:
+			agents = append(agents, AgentDef{Name: kind})
+		}
+	}
+	return Settings{Agents: agents, Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: limit, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads, completes, len(agents) > 0), Compaction: Compaction{Enabled: compacts, Background: background, Blocking: blocking}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
-func builtIns(reads bool) *tool.Registry {
-	if !reads {
+func builtIns(reads, completes, agents bool) *tool.Registry {
+	var list []tool.Tool
+	if reads {
+		list = append(list, tool.Tool{Name: "view", Source: tool.BuiltIn, Handler: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }})
+	}
+	if completes {
+		list = append(list, tool.Tool{Name: CompleteTool, Source: tool.BuiltIn, IsTerminal: true, SkipPermission: true, Handler: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }})
+	}
+	if agents {
+		for _, name := range []string{TaskTool, ReadAgentTool, ListAgentsTool, WriteAgentTool} {
+			list = append(list, tool.Tool{Name: name, Source: tool.BuiltIn, SkipPermission: true})
+		}
+	}
+	if list == nil {
 		return nil
 	}
-	r, err := tool.NewRegistry([]tool.Tool{{Name: "view", Source: tool.BuiltIn, Handler: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }}})
+	r, err := tool.NewRegistry(list)
 	if err != nil {
 		panic(err)
 	}
@@ -424,6 +493,22 @@ func (p *player) command(name string) {
 			in.Response = model.Response{Model: "m", Message: model.Message{Role: model.Assistant, Text: text}}
 		}
 		p.do(in)
+	case "start":
+		p.do(StartAgent{Type: p.word(), Name: p.word(), Prompt: p.word()})
+	case "cancel", "remove", "tell", "promote":
+		in := ChangeAgent{Op: AgentOp(name), ID: p.word()}
+		if name == "tell" {
+			in.Message = p.word()
+		}
+		p.do(in)
+	case "cancel-all":
+		p.do(ChangeAgent{Op: AgentCancelAll})
+	case "time-up":
+		p.do(TimeUp{Fence: p.fences[p.word()]})
+	case "agents":
+		for _, a := range p.s.Agents {
+			fmt.Fprintf(&p.b, "%s %s %s turns=%d calls=%d answer=%q error=%q\n", a.ID, a.Type, p.s.Standing(a), a.Turns, a.ToolCalls, a.Answer, a.Error)
+		}
 	case "prepared":
 		p.prepared()
 	case "hook":
@@ -466,10 +551,10 @@ func (p *player) prepared() {
 func (p *player) hook(answer string) {
 	in := HookDone{}
 	if n := len(p.hooks) - 1; answer == "newest" && n >= 0 {
-		in.ID, p.hooks = p.hooks[n], p.hooks[:n]
+		in.Agent, in.ID, p.hooks = p.hooks[n].agent, p.hooks[n].id, p.hooks[:n]
 		answer = p.word()
 	} else if n >= 0 {
-		in.ID, p.hooks = p.hooks[0], p.hooks[1:]
+		in.Agent, in.ID, p.hooks = p.hooks[0].agent, p.hooks[0].id, p.hooks[1:]
 	}
 	switch answer {
 	case "":
@@ -490,6 +575,7 @@ func hookInput(raw json.RawMessage) string {
 	delete(in, "sessionId")
 	delete(in, "timestamp")
 	delete(in, "cwd")
+	delete(in, "parentSessionId")
 	if t, ok := in["transformedPrompt"].(string); ok {
 		in["transformedPrompt"] = unstamp(t)
 	}
@@ -543,7 +629,7 @@ func (p *player) answer(kind string) {
 	r := model.Response{Model: "m", Message: model.Message{Role: model.Assistant}, Usage: &model.Usage{InputTokens: 10, OutputTokens: 5}}
 	switch kind {
 	case "chunk":
-		p.do(ModelChunk{Fence: p.model, Chunk: model.Chunk{Text: p.word()}})
+		p.do(ModelChunk{Fence: p.models[p.agent], Chunk: model.Chunk{Text: p.word()}})
 		return
 	case "toolarge":
 		p.do(ModelFailed{Fence: p.model, Err: &model.Error{Kind: model.ContextLimit, Msg: "Too long.", Status: 400}})
@@ -551,9 +637,9 @@ func (p *player) answer(kind string) {
 	case "fail", "retry":
 		e := &model.Error{Kind: model.Query, Msg: p.word(), Status: 500}
 		if kind == "fail" {
-			p.do(ModelFailed{Fence: p.model, Err: e})
+			p.do(ModelFailed{Fence: p.models[p.agent], Err: e})
 		} else {
-			p.do(ModelRetry{Fence: p.model, Err: e, Wait: time.Second})
+			p.do(ModelRetry{Fence: p.models[p.agent], Err: e, Wait: time.Second})
 		}
 		return
 	case "text":
@@ -564,7 +650,7 @@ func (p *player) answer(kind string) {
 		r.Message.Calls = append(r.Message.Calls, model.Call{ID: p.word(), Name: p.word(), Arguments: p.word()})
 		kind = p.word()
 	}
-	p.do(ModelDone{Fence: p.model, Response: r})
+	p.do(ModelDone{Fence: p.models[p.agent], Response: r})
 }
 
 // result ends a call: by a host's answer, what it threw, or a run in this process.

@@ -39,16 +39,23 @@ type world struct {
 	external map[string]string // call → its newest request to a host
 	fences   map[string]Fence  // call → the fence it was started with
 	model    Fence             // of the newest model call
-	hooks    []uint64          // asked and not answered, oldest first
+	models   map[string]Fence  // of the newest model call of each sub-agent
+	hooks    []hookAsked       // asked and not answered, oldest first
 	find     *FindPast         // the newest one
 	restore  *RestoreFiles     // the newest one
 	reached  map[string]bool   // "phase kind phase": nil where nobody counts
 }
 
+// hookAsked is a hook that was asked.
+type hookAsked struct {
+	agent string
+	id    uint64
+}
+
 func newWorld(t tester) *world {
 	return &world{
 		t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		asked: map[string]string{}, external: map[string]string{}, fences: map[string]Fence{},
+		asked: map[string]string{}, external: map[string]string{}, fences: map[string]Fence{}, models: map[string]Fence{},
 	}
 }
 
@@ -64,7 +71,16 @@ func print(s *State) string {
 	if err != nil {
 		return err.Error()
 	}
-	l := s.Live
+	return string(d) + "\n" + printLive(&s.Live)
+}
+
+func printLive(live *Live) string {
+	l := *live
+	var agents strings.Builder
+	for _, a := range l.Agents {
+		fmt.Fprintf(&agents, "\n[%s] %s", a.ID, printLive(&a.Live))
+	}
+	l.Agents = nil
 	type client struct {
 		ID                    string
 		Tools                 []string
@@ -98,17 +114,18 @@ func print(s *State) string {
 		fmt.Fprintf(&prep, "%+v", p)
 	}
 	l.Prep = nil
-	live, err := json.Marshal(l)
+	raw, err := json.Marshal(l)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s\n%s\n%v\n%v\n%s", d, live, clients, owners, prep.String())
+	return fmt.Sprintf("%s\n%v\n%v\n%s%s", raw, clients, owners, prep.String(), agents.String())
 }
 
 // outcome writes down what a step gave.
 func outcome(s *State, r *Ready, err error) string {
 	var b strings.Builder
 	b.WriteString(print(s))
+	fmt.Fprintf(&b, "\n%v", r.CancelAgents)
 	for _, e := range r.Events {
 		b.WriteString("\n" + string(e.Line))
 	}
@@ -203,6 +220,10 @@ func (w *world) again(body Body, input func(Body, int) (Input, *int), want strin
 // transition holds a step against the table.
 func (w *world) transition(from Phase, body Body, next *State, ready *Ready, err error, before string) {
 	w.t.Helper()
+	if agent := w.s.recipient(body); agent != "" {
+		w.transitionOf(agent, body, next, ready, err, before)
+		return
+	}
 	rule, listed := table[from][body.kind()]
 	var refusal *Refusal
 	switch {
@@ -223,6 +244,33 @@ func (w *world) transition(from Phase, body Body, next *State, ready *Ready, err
 	}
 	if w.reached != nil && err == nil {
 		w.reached[fmt.Sprintf("%s %s %s", from, body.kind(), next.Phase())] = true
+	}
+}
+
+// transitionOf holds a step of a sub-agent against the table: one that works no
+// more takes nothing.
+func (w *world) transitionOf(agent string, body Body, next *State, ready *Ready, err error, before string) {
+	w.t.Helper()
+	if w.s.liveAgent(agent) < 0 {
+		if got := print(next); got != before || err != nil || len(ready.Events)+len(ready.Start) > 0 {
+			w.t.Fatalf("%s is for the agent %s, which works no more, and gave %+v, %v", body.kind(), agent, *ready, err)
+		}
+		return
+	}
+	from := w.s.At(agent).Phase()
+	rule, listed := table[from][body.kind()]
+	switch {
+	case !listed:
+		w.t.Fatalf("%s of %s in %s stands nowhere in the table", body.kind(), agent, from)
+	case err != nil:
+		w.t.Fatalf("%s of %s in %s: %v", body.kind(), agent, from, err)
+	case rule.ignore && print(next) != before:
+		w.t.Fatalf("%s of %s in %s was ignored, and changed something", body.kind(), agent, from)
+	case !rule.ignore && next.liveAgent(agent) >= 0 && !slices.Contains(rule.to, next.At(agent).Phase()):
+		w.t.Fatalf("%s led %s from %s to %s: the table lists %v", body.kind(), agent, from, next.At(agent).Phase(), rule.to)
+	}
+	if w.reached != nil {
+		w.reached[fmt.Sprintf("%s %s %s", w.s.Phase(), body.kind(), next.Phase())] = true
 	}
 }
 
@@ -267,17 +315,21 @@ func (w *world) take(r *Ready) {
 		w.backEffects(e)
 		switch e := e.(type) {
 		case *StartModel:
-			w.model = e.Fence
+			if w.models[e.Fence.Agent] = e.Fence; e.Fence.Agent == "" {
+				w.model = e.Fence
+			}
 			w.requests = append(w.requests, e.Request)
-			if err := wellFormed(e.Request.Messages, w.s.System); err != nil {
+			if err := wellFormed(e.Request.Messages, w.s.At(e.Fence.Agent).System); err != nil {
 				w.t.Fatalf("model request: %v\n%s", err, showMessages(e.Request.Messages))
 			}
 		case *StartTool:
 			w.fences[e.Call.ID] = e.Fence
 		case *PreparePermission:
 			w.fences[e.Call.ID] = e.Fence
+		case *StartTimer:
+			w.fences[e.Fence.Call] = e.Fence
 		case *CallHook:
-			w.hooks = append(w.hooks, e.ID)
+			w.hooks = append(w.hooks, hookAsked{e.Agent, e.ID})
 		}
 	}
 }
