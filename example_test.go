@@ -10,6 +10,9 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog/memlog"
+	"github.com/transom-run/transom/mcp"
+	"github.com/transom-run/transom/mcp/host"
+	"github.com/transom-run/transom/mcp/mcptest"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/scripted"
 	"github.com/transom-run/transom/tool"
@@ -229,4 +232,41 @@ func ExampleSessionConfig_tools() {
 	// Output:
 	// called for Oslo 2
 	// It rains until Sunday.
+}
+
+// A session with an MCP server: a program whose tools the model calls.
+func ExampleMCPConfig() {
+	ctx := context.Background()
+	rt, err := transom.Open(transom.Config{Store: memlog.New(), MCP: host.New})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close(ctx)
+	s, err := rt.CreateSession(ctx, transom.SessionConfig{
+		OnPermission: transom.ApproveAll,
+		MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{
+			"env": mcptest.Server("plain"), // {Command: "my-server", Args: []string{"--stdio"}}
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.MCP().Settle(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, server := range s.MCP().List() {
+		fmt.Println(server.Name, server.Status, server.Protocol)
+	}
+	tools, err := s.MCP().Tools("env")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range tools {
+		if t.ReadOnly {
+			fmt.Println(t.Name, "reads only:", t.Title)
+		}
+	}
+	// Output:
+	// env connected 2026-07-28
+	// get_env reads only: Environment
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/catalog"
+	"github.com/transom-run/transom/model/github"
 )
 
 // access is what a session brings to reach models with.
@@ -297,4 +299,27 @@ func (r *Runtime) sized(models []model.Info) []model.Info {
 		}
 	}
 	return models
+}
+
+// gitHub tells how the account of the session is asked; Unauthenticated where there
+// is none.
+func (m *models) gitHub(ctx context.Context) (github.Endpoint, error) {
+	m.mu.Lock()
+	token := m.has.token
+	m.mu.Unlock()
+	c := m.rt.catalog(token, "")
+	c.Getenv = func(name string) string {
+		if strings.HasPrefix(name, "COPILOT_PROVIDER_") {
+			return "" // the account is asked for, whoever answers for the model
+		}
+		return m.rt.cfg.Getenv(name)
+	}
+	choice, err := catalog.Resolve(c)
+	if err != nil {
+		return github.Endpoint{}, err
+	}
+	if choice.Account == nil {
+		return github.Endpoint{}, &Error{Kind: KindUnauthenticated, Msg: "there is no GitHub account: give a gitHubToken"}
+	}
+	return choice.Account.Endpoint(ctx, "")
 }

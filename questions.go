@@ -33,6 +33,8 @@ const (
 	aboutElicitation = "elicitation"
 	aboutCommand     = "command"
 	aboutQueued      = "queued command"
+	aboutOAuth       = "MCP authorization"
+	aboutSampling    = "sampling"
 	aboutAutoMode    = "change of model"
 	aboutLimits      = "limit"
 )
@@ -119,6 +121,10 @@ func (h *Session) left() {
 		switch kind {
 		case aboutElicitation:
 			return !s.View().Elicits()
+		case aboutOAuth:
+			return !s.taker(event.TypeMCPOAuthRequired)
+		case aboutSampling:
+			return !s.taker(event.TypeSamplingRequested)
 		case aboutAutoMode:
 			return !s.answered(AutoModeRequest) && !s.taker(event.TypeAutoModeSwitchRequested)
 		case aboutLimits:

@@ -25,13 +25,14 @@ const Version = "0.1.0"
 
 // Runtime holds sessions. Its methods may be called from any goroutine.
 type Runtime struct {
-	cfg    Config
-	store  eventlog.Store
-	owns   bool // the store was made here
-	keys   secrets
-	logins logins
-	user   userSettings
-	places stateFile[located]
+	cfg     Config
+	store   eventlog.Store
+	owns    bool // the store was made here
+	keys    secrets
+	logins  logins
+	user    userSettings
+	places  stateFile[located]
+	mcpFile stateFile[serverFile]
 
 	plugged pluginStore
 
@@ -111,6 +112,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.store, r.owns = store, true
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
+		r.mcpFile.path = filepath.Join(home, "mcp-config.json")
 		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil

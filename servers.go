@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +28,17 @@ type MCPConfig struct {
 	Indirect bool
 	// Apps: the host can show pages of servers.
 	Apps bool
+	// GitHub asks for GitHub's own MCP server, with the session's account; nil: it is
+	// left out.
+	GitHub *GitHubMCP
+}
+
+// GitHubMCP says what the session wants of GitHub's MCP server.
+type GitHubMCP struct {
+	AllTools bool     // the whole of it, not only what reads
+	Toolsets []string // further ones
+	Tools    []string // further ones
+	Insiders bool
 }
 
 // servers are the MCP servers of a session. The zero value has none and costs
@@ -36,10 +46,15 @@ type MCPConfig struct {
 type servers struct {
 	setting sync.Mutex // held while the configuration changes; never by a callback
 
-	mu    sync.Mutex
-	host  mcp.Host  // nil: none was ever configured
-	cfg   MCPConfig // as it was given last
-	count uint64    // of what the session was given to wait for
+	mu      sync.Mutex
+	host    mcp.Host              // nil: none was ever configured
+	cfg     MCPConfig             // as it was given last
+	all     map[string]mcp.Server // what came of it, and of files
+	off     []string
+	context json.RawMessage // what pages are told about the host
+	count   uint64          // of what the session was given to wait for
+
+	samplings samplings
 
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
@@ -58,7 +73,7 @@ func (s *loaded) hostOf() mcp.Host {
 
 // tools finds out what a new session has of tools besides those of its host.
 func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err error) {
-	if set.Awaited, err = r.serve(s, cfg.MCP); err != nil {
+	if set.Awaited, err = r.serve(s, cfg.MCP, cfg.Dir); err != nil {
 		return err
 	}
 	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
@@ -86,21 +101,26 @@ func (r *Runtime) furnish(ctx context.Context, s *loaded, cfg SessionConfig, set
 
 // serve takes a session's configuration of MCP servers; nil leaves it as it is. It
 // returns the number of what the next model call waits for.
-func (r *Runtime) serve(s *loaded, cfg *MCPConfig) (awaited uint64, err error) {
+func (r *Runtime) serve(s *loaded, cfg *MCPConfig, dir string) (awaited uint64, err error) {
 	v := &s.servers
+	v.setting.Lock()
+	defer v.setting.Unlock()
 	if cfg == nil {
-		return v.awaited(false), nil
+		v.mu.Lock()
+		now := v.cfg
+		v.mu.Unlock()
+		cfg = &now
 	}
-	all, disabled, err := r.configured(cfg)
+	all, disabled, err := r.configured(s, cfg, dir)
 	if err != nil {
 		return 0, err
 	}
-	v.setting.Lock()
-	defer v.setting.Unlock()
 	v.mu.Lock()
 	v.cfg = *cfg
+	same := maps.EqualFunc(v.all, all, mcp.Server.Same) && slices.Equal(v.off, disabled)
+	v.all, v.off = all, disabled
 	v.mu.Unlock()
-	if s.hostOf() == nil && len(all) == 0 {
+	if same || len(all) == 0 && s.hostOf() == nil {
 		return v.awaited(false), nil
 	}
 	h, err := r.hosted(s)
@@ -136,19 +156,6 @@ func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
 	return v.host, nil
 }
 
-// configured are all servers of a configuration, and which of them must not run.
-func (r *Runtime) configured(cfg *MCPConfig) (all map[string]mcp.Server, disabled []string, err error) {
-	all = maps.Clone(cfg.Servers)
-	for name, server := range all {
-		if strings.TrimSpace(name) == "" {
-			return nil, nil, &Error{Kind: KindInvalidParams, Msg: "an MCP server has no name: give each a name of its own"}
-		}
-		r.keys.headers(server.Headers)
-		r.keys.variables(server.Env)
-	}
-	return all, cfg.Disabled, nil
-}
-
 // newHost makes a host of MCP servers that works for a session, or for an agent in
 // it. changed is told that its tools, or the state of its servers, changed.
 func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, error) {
@@ -156,7 +163,7 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, 
 		return nil, &Error{Kind: KindUnsupported, Msg: "this runtime was made without MCP: give transom.Config.MCP, such as host.New, or leave the MCP servers out"}
 	}
 	c := mcp.Context{
-		SessionID: s.ID(), Environ: r.environ, HTTPClient: r.client, Redact: r.keys.redact, Changed: changed, Apps: cfg.Apps,
+		SessionID: s.ID(), Environ: r.environ, Redact: r.keys.redact, Changed: changed, Apps: cfg.Apps,
 		Logger:       r.cfg.Logger,
 		Dir:          func() string { return s.View().Dir },
 		Roots:        func() []string { _, all := directories(s.View()); return all },
@@ -166,9 +173,16 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, 
 		BeforeCall:   s.beforeCall,
 		Elicits:      func() bool { return s.View().Elicits() },
 		Elicit:       s.elicitFor,
+		Samples:      func() bool { return s.taker(event.TypeSamplingRequested) },
+		Sample:       s.sampleFor,
+		Authorize:    func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
 	}
-	if cfg.Indirect {
-		c.Getenv = r.cfg.Getenv
+	c.Apps = c.Apps && r.appsEnabled()
+	c.Getenv = r.cfg.Getenv
+	c.Indirect = func() bool {
+		s.servers.mu.Lock()
+		defer s.servers.mu.Unlock()
+		return s.servers.cfg.Indirect
 	}
 	return r.cfg.MCP(c)
 }

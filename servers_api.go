@@ -152,17 +152,9 @@ func (m MCP) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := &m.s.sess.servers
-	v.mu.Lock()
-	cfg := v.cfg
-	v.mu.Unlock()
-	all, disabled, err := m.s.rt.configured(&cfg)
-	if err != nil {
+	if _, err := m.s.rt.serve(m.s.sess, nil, m.s.sess.View().Dir); err != nil {
 		return wrap(op, m.s.id, err)
 	}
-	v.setting.Lock()
-	h.Set(all, disabled)
-	v.setting.Unlock()
 	for _, st := range h.States() {
 		if st.Status == mcp.Failed || st.Status == mcp.NeedsAuth || st.Status == mcp.Stopped {
 			_ = h.Run(ctx, st.Name, nil) // its state says why not

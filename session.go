@@ -149,15 +149,13 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if in.Dir != nil {
 		dir = *in.Dir
 	}
-	awaited, err := h.rt.serve(s, cfg.MCP)
-	if err != nil {
-		return err
-	}
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
 	}
-	settings.Awaited = awaited
+	if settings.Awaited, err = h.rt.serve(s, cfg.MCP, dir); err != nil {
+		return err
+	}
 	in.Settings = &settings
 	in.Select = s.agents.selection()
 	if cfg.Model != nil && *cfg.Model != s.View().Model {

@@ -123,6 +123,8 @@ type SamplingRequested struct {
 	RequestID    string `json:"requestId"`
 	ServerName   string `json:"serverName"`
 	MCPRequestID string `json:"mcpRequestId"`
+	// Request is what the server asks, as MCP has it.
+	Request json.RawMessage `json:"request,omitempty"`
 }
 
 // SamplingCompleted says that such a request is settled.

@@ -27,6 +27,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/transom-run/transom/tool"
@@ -69,8 +70,9 @@ type Server struct {
 	Source              Source `json:"-"`
 	SourcePlugin        string `json:"-"`
 	SourcePluginVersion string `json:"-"`
-	// Bearer is asked for the token of every request; nil: there is none.
-	Bearer func(context.Context) (string, error) `json:"-"`
+	// Reach says, when a connection is made, where the server is and with which bearer
+	// token; nil: as URL and Headers say.
+	Reach func(context.Context) (url, token string, err error) `json:"-"`
 }
 
 // Source says who configured a server.
@@ -101,6 +103,13 @@ func (s Server) Transport() string {
 		return "stdio"
 	}
 	return s.Type
+}
+
+// Same reports whether two configurations reach the same server in the same way.
+// Functions are not compared: they belong to the session.
+func (s Server) Same(other Server) bool {
+	s.Reach, other.Reach = nil, nil
+	return reflect.DeepEqual(s, other)
 }
 
 // Remote reports whether the server is reached over the network.
@@ -177,6 +186,8 @@ type Host interface {
 	// result: "tools/call", "resources/list", "resources/templates/list" or
 	// "resources/read".
 	Call(ctx context.Context, name, method string, params json.RawMessage) (json.RawMessage, error)
+	// Forget forgets what a remote server was authorised with.
+	Forget(name string)
 	// Close ends everything that was started.
 	Close() error
 }
@@ -191,8 +202,10 @@ type Context struct {
 	Roots func() []string
 	// Environ is the environment of servers before their own is added.
 	Environ func() []string
-	// Getenv resolves references in configurations; nil takes values as they are.
-	Getenv func(string) string
+	// Getenv resolves references in configurations, where Indirect says that there may
+	// be some; nil takes values as they are.
+	Getenv   func(string) string
+	Indirect func() bool
 	// HTTPClient reaches remote servers; nil is the default one.
 	HTTPClient *http.Client
 	// Redact takes secrets out of texts; nil leaves them.
@@ -211,9 +224,10 @@ type Context struct {
 	// says whether anybody can at the moment; nil is yes.
 	Elicits func() bool
 	Elicit  func(ctx context.Context, server string, e Elicitation) (ElicitationAnswer, error)
-	// Sample has the session's model answer a sampling/createMessage request; nil:
-	// it is refused.
-	Sample func(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error)
+	// Sample answers a sampling/createMessage request; nil: it is refused. Samples says
+	// whether anybody can at the moment; nil is yes.
+	Samples func() bool
+	Sample  func(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error)
 	// Authorize asks for a token that a remote server accepts; nil: nobody has one.
 	Authorize func(context.Context, AuthRequest) (Token, error)
 	// Apps tells servers that pages of theirs can be shown.
@@ -255,17 +269,17 @@ type AuthRequest struct {
 	Challenge map[string]string
 	// Metadata is the server's protected-resource metadata as it came; "" is none.
 	Metadata string
-	// StatusCode and Body are the response that made it necessary.
+	// StatusCode, Header and Body are the response that made it necessary.
 	StatusCode int
+	Header     http.Header
 	Body       string
 	Config     Server
 }
 
-// Token is what a request is authorised with.
+// Token is what requests are authorised with, until the server refuses it.
 type Token struct {
-	Value  string
-	Type   string        // "" is Bearer
-	Expiry time.Duration // 0 where unknown
+	Value string
+	Type  string // "" is Bearer
 }
 
 // ErrNoToken says that nobody gave a token: the server needs one.

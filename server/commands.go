@@ -27,7 +27,6 @@ var commandMethods = map[string]handler{
 	"session.ui.handlePendingElicitation":              posted(answerElicitation),
 	"session.ui.handlePendingUserInput":                posted(nothingPending),
 	"session.ui.handlePendingExitPlanMode":             posted(nothingPending),
-	"session.ui.handlePendingSampling":                 posted(nothingPending),
 	"session.ui.handlePendingAutoModeSwitch":           posted(answerAutoMode),
 	"session.ui.handlePendingSessionLimitsExhausted":   posted(answerLimits),
 	"session.ui.registerDirectAutoModeSwitchHandler":   posted(registerAutoMode),

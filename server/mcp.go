@@ -28,14 +28,15 @@ type mcpParams struct {
 	Disabled     []string                   `json:"disabledMcpServers"`
 	EnvValueMode string                     `json:"envValueMode"`
 	Apps         bool                       `json:"requestMcpApps"`
+	GitHub       *wireGitHubMCP             `json:"githubMcpToolConfig"`
 }
 
 // mcp is the configuration; nil where nothing was said of servers.
 func (p *mcpParams) mcp() *transom.MCPConfig {
-	if p.Servers == nil && p.Disabled == nil {
+	if p.Servers == nil && p.Disabled == nil && p.GitHub == nil {
 		return nil
 	}
-	cfg := &transom.MCPConfig{Disabled: p.Disabled, Indirect: p.EnvValueMode == "indirect", Apps: p.Apps}
+	cfg := &transom.MCPConfig{Disabled: p.Disabled, Indirect: p.EnvValueMode == "indirect", Apps: p.Apps, GitHub: p.GitHub.config()}
 	for name, raw := range p.Servers {
 		if cfg.Servers == nil {
 			cfg.Servers = map[string]mcp.Server{}

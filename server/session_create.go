@@ -33,7 +33,7 @@ type capabilities struct {
 }
 
 func capabilitiesOf(s *transom.Session) (c capabilities) {
-	c.UI.Elicitation = s.Elicits()
+	c.UI.Elicitation, c.UI.MCPApps = s.Elicits(), s.MCP().Apps()
 	return c
 }
 

@@ -216,7 +216,7 @@ func (q *call) release(handle string) string {
 // interested tells the session what the client wants to be asked about. conn.mu
 // is held.
 func (q *call) interested() {
-	for _, asked := range []string{event.TypeCommandQueued, event.TypeAutoModeSwitchRequested, event.TypeSessionLimitsExhaustedRequested} {
+	for _, asked := range []string{event.TypeCommandQueued, event.TypeAutoModeSwitchRequested, event.TypeSessionLimitsExhaustedRequested, event.TypeMCPOAuthRequired, event.TypeSamplingRequested} {
 		takes := false
 		for _, t := range q.att.interests {
 			takes = takes || t == asked

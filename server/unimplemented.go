@@ -19,7 +19,9 @@ const (
 	reasonFactory    = "factories are not served"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
-	reasonMCP        = "MCP servers are not served yet; declare the host's own tools with session.create"
+	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
+	reasonMCPAuth    = "tokens for MCP servers come from hosts here; answer mcp.oauth_required by session.mcp.oauth.handlePendingRequest"
+	reasonMCPLoad    = "a turn waits 30 seconds at most for its MCP servers; whoever is late brings its tools when it comes"
 	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
@@ -48,14 +50,6 @@ var refusals = []refusal{
 	{"extensions.enable", reasonExtensions},
 	{"managedSettings.clearCache", reasonManaged},
 	{"managedSettings.read", reasonManaged},
-	{"mcp.config.add", reasonMCP},
-	{"mcp.config.disable", reasonMCP},
-	{"mcp.config.enable", reasonMCP},
-	{"mcp.config.list", reasonMCP},
-	{"mcp.config.reload", reasonMCP},
-	{"mcp.config.remove", reasonMCP},
-	{"mcp.config.update", reasonMCP},
-	{"mcp.discover", reasonMCP},
 	{"mcp.planInstall", reasonMCP},
 	{"models.getBuiltInCatalog", reasonModels},
 	{"plugins.builtin.set", reasonPlugins},
@@ -101,28 +95,12 @@ var refusals = []refusal{
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
-	{"session.mcp.apps.callTool", reasonMCP},
-	{"session.mcp.apps.diagnose", reasonMCP},
-	{"session.mcp.apps.getHostContext", reasonMCP},
-	{"session.mcp.apps.listTools", reasonMCP},
-	{"session.mcp.apps.readResource", reasonMCP},
-	{"session.mcp.apps.setHostContext", reasonMCP},
-	{"session.mcp.cancelSamplingExecution", reasonMCP},
-	{"session.mcp.configureGitHub", reasonMCP},
-	{"session.mcp.executeSampling", reasonMCP},
-	{"session.mcp.moveLoadingToBackground", reasonMCP},
-	{"session.mcp.oauth.authenticationStateChanged", reasonMCP},
-	{"session.mcp.oauth.handlePendingRequest", reasonMCP},
-	{"session.mcp.oauth.login", reasonMCP},
-	{"session.mcp.oauth.probe", reasonMCP},
-	{"session.mcp.oauth.respond", reasonMCP},
+	{"session.mcp.moveLoadingToBackground", reasonMCPLoad},
+	{"session.mcp.oauth.authenticationStateChanged", reasonMCPAuth},
+	{"session.mcp.oauth.probe", reasonMCPAuth},
+	{"session.mcp.oauth.respond", reasonMCPAuth},
 	{"session.mcp.registerExternalClient", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
-	{"session.mcp.removeGitHub", reasonMCP},
-	{"session.mcp.resources.list", reasonMCP},
-	{"session.mcp.resources.listTemplates", reasonMCP},
-	{"session.mcp.resources.read", reasonMCP},
-	{"session.mcp.setEnvValueMode", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
 	{"session.metadata.getClientMetadata", reasonMetadata},
 	{"session.metadata.updateClientMetadata", reasonMetadata},

@@ -25,7 +25,7 @@ func (l *link) options() *sdk.ClientOptions {
 		o.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
 		o.ElicitationHandler = l.elicit
 	}
-	if l.host.cfg.Sample != nil {
+	if can := l.host.cfg.Samples; l.host.cfg.Sample != nil && (can == nil || can()) {
 		o.CreateMessageHandler = l.sample
 	}
 	if l.host.cfg.Apps {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/transom-run/transom/mcp"
@@ -68,18 +69,30 @@ func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Resu
 // errLate tells a server's own time limit from one of the caller's.
 var errLate = errors.New("the server's time limit")
 
-// why is the text that the model reads of a call that got no result.
+// why is the text that the model reads of a call that got no result. What comes of a
+// call must not reach the session before the news that its tools are gone.
 func (l *link) why(err error) string {
-	if l.wire != nil {
-		if denied := l.wire.denied(); denied != nil {
-			return fmt.Sprintf("MCP server '%s': %v", l.name, denied)
+	var said *jsonrpc.Error // by the server, which is there then
+	denied := l.denied()
+	if errors.Is(err, sdk.ErrConnectionClosed) || denied != nil || l.proc != nil && !errors.As(err, &said) {
+		t := time.NewTimer(noteTime)
+		defer t.Stop()
+		select {
+		case <-l.noted:
+		case <-t.C:
+		}
+		if denied == nil {
+			return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s' is gone: %s", l.name, l.ending()))
 		}
 	}
-	if errors.Is(err, sdk.ErrConnectionClosed) || l.proc != nil && l.proc.within(50*time.Millisecond) {
-		return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s' is gone: %s", l.name, l.ending()))
+	if denied != nil {
+		err = denied
 	}
 	return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s': %v", l.name, err))
 }
+
+// noteTime bounds the wait until a session has been told of a server's end.
+const noteTime = 2 * time.Second
 
 // result is what the model reads of a call's result: the texts as they are, files
 // and images beside them. A result that is structured only is read as JSON.

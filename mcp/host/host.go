@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	servers map[string]*server
+	tokens  map[string]given // by server
 	started bool
 	closed  bool
 	settled *sync.Cond  // something is no longer pending
@@ -71,7 +71,7 @@ type run struct {
 func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 	h.mu.Lock()
 	for name, s := range h.servers {
-		if cfg, stays := servers[name]; !stays || !same(cfg, s.cfg) {
+		if cfg, stays := servers[name]; !stays || !cfg.Same(s.cfg) {
 			s.stop()
 			delete(h.servers, name)
 		}
@@ -98,13 +98,6 @@ func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 	}
 	h.mu.Unlock()
 	h.tell()
-}
-
-// same reports whether two configurations reach the same server. Functions are
-// not compared: they are the session's own.
-func same(a, b mcp.Server) bool {
-	a.Bearer, b.Bearer = nil, nil
-	return reflect.DeepEqual(a, b)
 }
 
 // Start begins to connect.
@@ -220,21 +213,32 @@ func (h *Host) keep(ctx context.Context, s *server, r *run, cfg mcp.Server) {
 	case <-l.ended:
 	case <-ctx.Done():
 	}
-	h.mu.Lock()
-	current := s.run == r && ctx.Err() == nil && !h.closed
-	r.link = nil
-	h.mu.Unlock()
-	l.close()
-	if !current {
-		return
+	why := ""
+	if ctx.Err() == nil {
+		why = l.ending()
 	}
 	h.mu.Lock()
+	r.link = nil
 	if s.run == r && ctx.Err() == nil && !h.closed {
-		s.retry = true
-		h.came(s, mcp.Failed, l.ending())
+		to := mcp.Failed
+		if denied := l.denied(); denied != nil {
+			to, why = mcp.NeedsAuth, denied.Error()
+		}
+		s.retry = to == mcp.Failed
+		h.came(s, to, why)
 	}
 	h.mu.Unlock()
 	h.tell()
+	close(l.noted)
+	l.close()
+}
+
+// getenv resolves references in configurations; nil where there are none.
+func (h *Host) getenv() func(string) string {
+	if in := h.cfg.Indirect; in == nil || !in() {
+		return nil
+	}
+	return h.cfg.Getenv
 }
 
 func (h *Host) warn(text string) {
@@ -296,6 +300,36 @@ func (h *Host) Tools() []tool.Tool {
 		}
 	}
 	return out
+}
+
+// keepToken remembers what a server is authorised with, for its next connection.
+func (h *Host) keepToken(server, url, header string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tokens == nil {
+		h.tokens = map[string]given{}
+	}
+	h.tokens[server] = given{url, header}
+}
+
+// token is what a server at an address was authorised with; "" is nothing.
+func (h *Host) token(server, url string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.tokens[server]; t.url == url {
+		return t.header
+	}
+	return ""
+}
+
+// given is an Authorization header, and where it is for.
+type given struct{ url, header string }
+
+// Forget forgets what a server was authorised with.
+func (h *Host) Forget(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.tokens, name)
 }
 
 // linked finds a connected server.

@@ -475,6 +475,7 @@ func TestAsksBack(t *testing.T) {
 // References in a configuration are looked up where the session says so.
 func TestIndirect(t *testing.T) {
 	r := newRig(t, func(c *mcp.Context) {
+		c.Indirect = func() bool { return true }
 		c.Getenv = func(name string) string { return map[string]string{"THE_TOKEN": "abc"}[name] }
 	})
 	cfg := mcptest.Server("plain")

@@ -29,9 +29,13 @@ type link struct {
 	proc         *process      // nil: the server is remote
 	wire         *wire         // nil: the server is a process
 	ended        chan struct{} // closed when the connection has ended
+	noted        chan struct{} // closed when the session was told so
+	opened       chan struct{} // closed when the connection stands
+	closed       chan struct{} // closed when it is taken down
 	protocol     string
 	instructions string
 	closing      sync.Once
+	clock        *clock // of the connecting
 
 	mu      sync.Mutex
 	tools   []tool.Tool // offered
@@ -39,6 +43,7 @@ type link struct {
 	strange []string    // what is wrong with the list; not told yet
 	serial  int         // of the newest listing begun
 	listed  int         // of the newest listing taken
+	shut    bool        // no listing begins any more
 	listing sync.WaitGroup
 }
 
@@ -48,12 +53,15 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 	if cfg.Timeout > 0 {
 		limit = time.Duration(cfg.Timeout) * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not answer within %s", limit))
+	ctx, clock, cancel := within(ctx, limit)
 	defer cancel()
-	l := &link{host: h, name: name, cfg: cfg, ended: make(chan struct{})}
-	transport, err := l.transport()
+	l := &link{host: h, clock: clock, name: name, cfg: cfg, ended: make(chan struct{}), noted: make(chan struct{}), opened: make(chan struct{}), closed: make(chan struct{})}
+	transport, err := l.transport(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if l.wire != nil {
+		defer context.AfterFunc(ctx, l.wire.cut)()
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "transom", Version: version}, l.options())
 	l.roots(client)
@@ -69,6 +77,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 		l.close()
 		return nil, err
 	}
+	close(l.opened)
 	go func() {
 		_ = l.session.Wait()
 		close(l.ended)
@@ -77,7 +86,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 }
 
 // transport makes the way to the server.
-func (l *link) transport() (sdk.Transport, error) {
+func (l *link) transport(ctx context.Context) (sdk.Transport, error) {
 	switch l.cfg.Transport() {
 	case "stdio":
 		dir, environ := "", []string(nil)
@@ -87,17 +96,28 @@ func (l *link) transport() (sdk.Transport, error) {
 		if l.host.cfg.Environ != nil {
 			environ = l.host.cfg.Environ()
 		}
-		p, err := start(l.cfg, dir, environ, l.host.cfg.Getenv)
+		p, err := start(l.cfg, dir, environ, l.host.getenv())
 		if err != nil {
 			return nil, err
 		}
 		l.proc = p
 		return &sdk.IOTransport{Reader: io.NopCloser(p), Writer: p, MaxLineLength: maxLine}, nil
 	case "http", "sse":
+		token := ""
+		if l.cfg.Reach != nil {
+			var err error
+			if l.cfg.URL, token, err = l.cfg.Reach(ctx); err != nil {
+				return nil, err
+			}
+		}
 		if l.cfg.URL == "" {
 			return nil, errors.New("its configuration names no url")
 		}
 		l.wire = newWire(l)
+		l.wire.auth.current = l.host.token(l.name, l.cfg.URL)
+		if token != "" {
+			l.wire.auth.current = "Bearer " + token
+		}
 		client := &http.Client{Transport: l.wire}
 		if l.cfg.Transport() == "sse" {
 			return &sdk.SSEClientTransport{Endpoint: l.cfg.URL, HTTPClient: client, MaxEventSize: maxLine}, nil
@@ -109,10 +129,8 @@ func (l *link) transport() (sdk.Transport, error) {
 
 // failure is why connecting failed, in words for a person.
 func (l *link) failure(ctx context.Context, err error) error {
-	if l.wire != nil {
-		if denied := l.wire.denied(); denied != nil {
-			return denied
-		}
+	if denied := l.denied(); denied != nil {
+		return denied
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -126,6 +144,14 @@ func (l *link) failure(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// denied says why a remote server refused access; nil where it did not.
+func (l *link) denied() error {
+	if l.wire == nil {
+		return nil
+	}
+	return l.wire.auth.denied()
 }
 
 // statusOf is where a failed attempt leaves a server.
@@ -151,6 +177,10 @@ const goodbye = time.Second
 // close takes the connection down. It returns when all of it has ended.
 func (l *link) close() {
 	l.closing.Do(func() {
+		close(l.closed)
+		l.mu.Lock()
+		l.shut = true
+		l.mu.Unlock()
 		if l.proc != nil {
 			l.proc.Close() // the session notices
 		}
@@ -171,6 +201,7 @@ func (l *link) close() {
 // ending says why the connection ended.
 func (l *link) ending() string {
 	if l.proc != nil {
+		l.proc.within(closeGrace) // its exit status comes after its last word
 		return l.proc.ending()
 	}
 	return "the connection ended"
@@ -205,9 +236,26 @@ func (l *link) list(ctx context.Context) error {
 
 // relist lists again, where the server says that its tools changed.
 func (l *link) relist() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shut {
+		return
+	}
 	l.listing.Go(func() {
+		select { // servers say so before they have answered the handshake, too
+		case <-l.opened:
+		case <-l.closed:
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), mcp.ConnectTime)
 		defer cancel()
+		go func() {
+			select {
+			case <-l.closed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 		if err := l.list(ctx); err != nil {
 			if ctx.Err() == nil {
 				l.host.warn(fmt.Sprintf("The MCP server %q said that its tools changed, and %v. Those that it had stay.", l.name, err))

@@ -21,11 +21,15 @@ type wire struct {
 }
 
 func newWire(l *link) *wire {
-	w := &wire{l: l, base: http.DefaultTransport}
+	w := &wire{l: l}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.ctx = ctx
 	if c := l.host.cfg.HTTPClient; c != nil && c.Transport != nil {
-		w.base = c.Transport
+		w.base, w.cut = c.Transport, cancel
+	} else {
+		own := http.DefaultTransport.(*http.Transport).Clone() // its connections end with this one
+		w.base, w.cut = own, func() { cancel(); own.CloseIdleConnections() }
 	}
-	w.ctx, w.cut = context.WithCancel(context.Background())
 	w.auth.l = l
 	return w
 }
@@ -36,41 +40,39 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
+	// A stream of events outlives the request's context, which may be that of
+	// connecting: it ends with the connection.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(req.Context()))
 	stop := context.AfterFunc(w.ctx, func() { cancel(errors.New("the connection was closed")) })
-	release := func() { stop(); cancel(nil) }
-	tried := ""
+	let := context.AfterFunc(req.Context(), func() { cancel(context.Cause(req.Context())) })
+	release := func() { stop(); let(); cancel(nil) }
+	var at attempt
 	for {
-		token, err := w.auth.token(ctx)
+		at.token = w.auth.token()
+		if !w.home(req) {
+			at.token = ""
+		}
+		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, at.token))
 		if err != nil {
 			release()
 			return nil, err
 		}
-		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, token))
-		if err != nil {
-			release()
-			return nil, err
-		}
-		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden || !w.home(req) {
+			w.auth.accepted()
+			if req.Method == http.MethodGet {
+				let()
+			}
 			res.Body = &ending{res.Body, release}
 			return res, nil
 		}
 		said, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 		res.Body.Close()
-		again, err := w.auth.refused(ctx, res, said, token, &tried)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		if !again {
+		if req.Method == http.MethodDelete || !w.auth.refused(ctx, res, said, &at) { // nobody is asked for a goodbye
 			res.Body = &ending{io.NopCloser(bytes.NewReader(said)), release}
 			return res, nil
 		}
 	}
 }
-
-// denied says why the server's access was refused; nil where it was not.
-func (w *wire) denied() error { return w.auth.denied() }
 
 // dressed is one attempt at a request.
 func (w *wire) dressed(ctx context.Context, req *http.Request, body []byte, token string) *http.Request {
@@ -82,7 +84,7 @@ func (w *wire) dressed(ctx context.Context, req *http.Request, body []byte, toke
 		return r // what the server sent elsewhere is not to know its tokens
 	}
 	for name, value := range w.l.cfg.Headers {
-		if get := w.l.host.cfg.Getenv; get != nil && strings.Contains(value, "$") {
+		if get := w.l.host.getenv(); get != nil && strings.Contains(value, "$") {
 			value = resolve(value, get)
 		}
 		r.Header.Set(name, value)
