@@ -44,13 +44,10 @@ func TestAllTypesAreTested(t *testing.T) {
 
 // ours are members that the published types do not list, each with the reason.
 var ours = map[string]string{
-<<<<<<< HEAD
-	"sampling.requested request": "the method that answers it, session.mcp.executeSampling, is documented to take it from the event",
-=======
+	"sampling.requested request":    "the method that answers it, session.mcp.executeSampling, is documented to take it from the event",
 	"session.task_complete summary": "the published Go type has no members; the TypeScript type has these",
 	"session.task_complete success": "the published Go type has no members; the TypeScript type has these",
 	"session.idle backgroundTasks":  "an idle event that comes while other work goes on names it",
->>>>>>> 692ab3f71828beee32f413f3ded1fdb28eb23553
 }
 
 // examples are values that the published types restrict to a list, or to a shape.

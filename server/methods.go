@@ -27,11 +27,8 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
 	providerMethods, inferenceMethods, eventLogMethods, constantMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, instructionMethods, sessionFsMethods,
-<<<<<<< HEAD
-	mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpAppsMethods, historyMethods)
-=======
-	mcpMethods, historyMethods, agentMethods, taskMethods)
->>>>>>> 692ab3f71828beee32f413f3ded1fdb28eb23553
+	mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpAppsMethods, historyMethods,
+	agentMethods, taskMethods)
 
 func families(all ...map[string]handler) map[string]handler {
 	out := map[string]handler{}

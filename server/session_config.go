@@ -50,11 +50,6 @@ var sessionFields = []fieldRule{
 	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
-<<<<<<< HEAD
-	{name: "includeSubAgentStreamingEvents", any: true},
-=======
-	{name: "githubMcpToolConfig"},
->>>>>>> 692ab3f71828beee32f413f3ded1fdb28eb23553
 	{name: "installedPlugins"},
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
