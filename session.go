@@ -98,11 +98,14 @@ func (r *Runtime) transcript(id string) string {
 	return ""
 }
 
-// load ties the attachment to its session.
+// load ties the attachment to its session. At a later resume it is tied already, and
+// others may be using it: nothing is written that they read.
 func (h *Session) load(s *loaded) {
-	h.sess, h.id = s, s.ID()
-	if h.asker != nil {
-		s.SetAsker(h.client.ID, h.answer)
+	if h.sess == nil {
+		h.sess, h.id = s, s.ID()
+	}
+	if asker := h.asker; asker != nil {
+		s.SetAsker(h.client.ID, func(ctx context.Context, q session.Question) policy.Decision { return h.answer(ctx, asker, q) })
 	}
 	if h.asked.handle != nil {
 		s.requesters.Store(h.client.ID, h.asked)
@@ -113,8 +116,8 @@ func (h *Session) load(s *loaded) {
 }
 
 // answer asks the host's permission handler.
-func (h *Session) answer(ctx context.Context, q session.Question) policy.Decision {
-	d := h.asker(ctx, PermissionRequest{
+func (h *Session) answer(ctx context.Context, asker PermissionHandler, q session.Question) policy.Decision {
+	d := asker(ctx, PermissionRequest{
 		SessionID: h.id, RequestID: q.RequestID, ToolCallID: q.CallID, ToolName: q.Tool,
 		Arguments: q.Arguments, Raw: q.Request.PermissionRequest,
 	})

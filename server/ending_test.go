@@ -50,3 +50,24 @@ func TestCallsInsideOfSessionEnd(t *testing.T) {
 		})
 	}
 }
+
+// A client that takes its session up again may read it meanwhile. (The race detector
+// sees what would go wrong.)
+func TestReadsBesideResume(t *testing.T) {
+	w := play(t, scripted.Say("hello"))
+	c := w.connect(t)
+	c.create(id1)
+	c.prompt(id1, "hi")
+	c.idle(0)
+	var ids []int
+	for range 30 {
+		for _, method := range []string{"session.getMessages", "session.eventLog.read", "session.metadata.snapshot", "session.skills.getInvoked", "session.resume"} {
+			ids = append(ids, c.send(method, obj{"sessionId": id1}))
+		}
+	}
+	for _, id := range ids {
+		if f := c.reply(id); f.Error != nil {
+			t.Errorf("request %d: %+v", id, f.Error)
+		}
+	}
+}
