@@ -155,6 +155,9 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
+	if slices.ContainsFunc(p.CustomAgents, func(a wireAgent) bool { return len(a.MCPServers) > 0 }) {
+		p.unserved = append(p.unserved, "customAgents.mcpServers")
+	}
 	return nil
 }
 
