@@ -72,6 +72,8 @@ type loaded struct {
 	shells     shells       // commands of users
 	skills     skills
 	plugins    plugins
+	canvases   canvases
+	factories  factories
 	files      sync.Mutex // held while the session's own files are changed
 	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
@@ -203,6 +205,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
 	sess.tellEquipment()
+	h.showCanvases(cfg.CanvasProvider, cfg.Canvases, nil)
+	sess.factories.declare(h.client.ID, cfg.Factories)
 	h.warnProvider()
 	return h, nil
 }

@@ -79,6 +79,8 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
+	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
 	event.TypeAgentStarted:          foldAgent,
 	event.TypeAgentEnded:            foldAgentEnded,
 	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
