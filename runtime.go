@@ -18,6 +18,7 @@ import (
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model/catalog"
 	"github.com/transom-run/transom/model/endpoint"
+	"github.com/transom-run/transom/trace"
 )
 
 // Version is the version of this module.
@@ -385,6 +386,9 @@ func (r *Runtime) unused(id string) error {
 	return nil
 }
 
+// flushTime bounds how long the end of a runtime waits for its telemetry.
+const flushTime = 1500 * time.Millisecond
+
 // Close takes all sessions out of this process and releases the store. Work under
 // way stays open in the logs, for a resume. It returns the error of ctx where
 // that ends first.
@@ -404,6 +408,13 @@ func (r *Runtime) Close(ctx context.Context) error {
 		case <-w:
 		case <-ctx.Done():
 			return wrap("close", "", context.Cause(ctx))
+		}
+	}
+	if f, ok := r.cfg.Observer.(trace.Flusher); ok { // whoever hears that all is closed may end the process
+		flush, cancel := context.WithTimeout(ctx, flushTime)
+		defer cancel()
+		if err := f.Flush(flush); err != nil {
+			r.cfg.Logger.Warn("telemetry is not complete", "error", err)
 		}
 	}
 	if c, ok := r.store.(io.Closer); ok && r.owns {

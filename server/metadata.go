@@ -15,6 +15,8 @@ import (
 
 // The methods that say how a session stands.
 var metadataMethods = map[string]handler{
+	"session.metadata.getClientMetadata":          settled(getClientMetadata),
+	"session.metadata.updateClientMetadata":       filed(updateClientMetadata),
 	"session.metadata.snapshot":                   settled(snapshot),
 	"session.metadata.setWorkingDirectory":        posted(setDirectory),
 	"session.metadata.recordContextChange":        posted(recordContext),

@@ -22,7 +22,6 @@ const (
 	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
 	reasonMCPAuth    = "tokens for MCP servers come from hosts here; answer mcp.oauth_required by session.mcp.oauth.handlePendingRequest"
 	reasonMCPLoad    = "a turn waits 30 seconds at most for its MCP servers; whoever is late brings its tools when it comes"
-	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
 	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
@@ -81,8 +80,6 @@ var refusals = []refusal{
 	{"session.mcp.registerExternalClient", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
-	{"session.metadata.getClientMetadata", reasonMetadata},
-	{"session.metadata.updateClientMetadata", reasonMetadata},
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},

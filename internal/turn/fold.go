@@ -78,6 +78,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeUsage:                 foldInto((*Durable).foldUsage),
 	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
 	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
+	event.TypeClientMetadata:        foldInto((*Durable).foldClientMetadata),
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
 	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
 	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),

@@ -51,6 +51,8 @@ type Durable struct {
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
 
+	ClientMetadata map[string]string // what clients keep with the session; never changed in place
+
 	Boundaries int64              // truncations made
 	Tracked    bool               // files that Transom's tools change are captured
 	Rewind     *event.RewindBegun // a rewind whose files are not all back, or whose boundary is missing
