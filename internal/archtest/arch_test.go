@@ -106,6 +106,8 @@ var layers = []struct {
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/picture", 0},
+	{"internal/factory", 0},
+	{"internal/extension", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},
