@@ -128,7 +128,7 @@ func (w *world) decide(d *dice, lock *sync.Mutex) func(http.Header, *model.Reque
 			case 5:
 				calls = append(calls, model.Call{ID: id, Name: "bash", Arguments: string(encode(obj{"command": d.member("command"), "description": sign}))})
 			case 6:
-				calls = append(calls, model.Call{ID: id, Name: d.of("view", "glob", "grep", "create", "edit"), Arguments: string(encode(obj{"path": d.member("path"), "pattern": "*", "file_text": sign, "old_str": "a", "new_str": "b"}))})
+				calls = append(calls, model.Call{ID: id, Name: d.of("view", "glob", "grep", "create", "edit"), Arguments: string(encode(obj{"path": d.member("path"), "pattern": "*", "file_text": d.text(), "old_str": "a", "new_str": "b"}))})
 			case 7:
 				calls = append(calls, model.Call{ID: id, Name: d.of("nobody", "", "HOST", "host ", "sql", "ask_user"), Arguments: d.of("{}", "", "null", "[", `{"a":`, "7")})
 			case 8:
