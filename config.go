@@ -159,6 +159,11 @@ type SessionConfig struct {
 	// PluginDirectories are those of the session's plugins, relative ones below the
 	// working directory. One that is none is told of in a warning.
 	PluginDirectories []string
+	// Canvases are what this host shows, under the name of CanvasProvider.
+	Canvases       []Canvas
+	CanvasProvider CanvasProvider
+	// Factories are what this host does when it is asked to.
+	Factories []Factory
 	// Unserved names settings that the host gave and Transom does not serve: one
 	// warning tells of them.
 	Unserved []string
@@ -246,6 +251,13 @@ type ResumeConfig struct {
 	Skills            SkillConfig
 	ConfigDiscovery   *bool
 	PluginDirectories []string
+	// Canvases and CanvasProvider are as in [SessionConfig], and this host's own;
+	// OpenCanvases are those that it knows to be open.
+	Canvases       []Canvas
+	CanvasProvider CanvasProvider
+	OpenCanvases   []OpenCanvas
+	// Factories are what this host does when it is asked to.
+	Factories []Factory
 	// Unserved is as in [SessionConfig].
 	Unserved []string
 }

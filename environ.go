@@ -17,6 +17,10 @@ var secretNames = []string{
 // hiddenVariable reports whether child processes never see a variable.
 func hiddenVariable(name string) bool { return slices.Contains(secretNames, name) }
 
+// Environ is the environment for programs that run beside sessions: that of this
+// process without the keys and tokens that the runtime was given.
+func (r *Runtime) Environ() []string { return r.environ() }
+
 // environ is the environment of child processes: without what the runtime was
 // entrusted with, by name or by value.
 func (r *Runtime) environ() []string {

@@ -22,9 +22,17 @@ type watcher struct {
 	content bool
 	mu      sync.Mutex
 	spans   []trace.Span
+	flushed int
 }
 
 func (w *watcher) Content() bool { return w.content }
+
+func (w *watcher) Flush(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flushed = len(w.spans)
+	return nil
+}
 
 func (w *watcher) Ended(s *trace.Span) {
 	w.mu.Lock()
@@ -155,6 +163,9 @@ func TestSpanContent(t *testing.T) {
 	chat, call := by[trace.Chat], by[trace.Tool][0]
 	if !strings.Contains(chat[0].Input, "PROMPT") || !strings.Contains(chat[1].Input, "RESULT") || !strings.Contains(chat[1].Output, "ANSWER") || call.Output != "RESULT" || !strings.HasPrefix(call.Input, `{"a":`) {
 		t.Errorf("chats %+v, call %+v", chat, call)
+	}
+	if err := rt.Close(ctx); err != nil || w.flushed != len(w.spans) || w.flushed == 0 {
+		t.Errorf("at the end of the runtime %d of %d spans are handed on, %v", w.flushed, len(w.spans), err)
 	}
 	if b, _ := json.Marshal(w.spans); strings.Contains(string(b), "sk-secret") {
 		t.Errorf("a secret is in the spans: %s", b)

@@ -117,6 +117,8 @@ func (s *loaded) question(ctx context.Context, kind, client string, asked, done 
 // left settles what a client that is leaving was asked.
 func (h *Session) left() {
 	s := h.sess
+	h.hideCanvases()
+	s.lostFactories(h.client.ID)
 	s.questions.lost(h.client.ID, func(kind string) bool {
 		switch kind {
 		case aboutElicitation:

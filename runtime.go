@@ -18,6 +18,7 @@ import (
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model/catalog"
 	"github.com/transom-run/transom/model/endpoint"
+	"github.com/transom-run/transom/trace"
 )
 
 // Version is the version of this module.
@@ -72,6 +73,8 @@ type loaded struct {
 	shells     shells       // commands of users
 	skills     skills
 	plugins    plugins
+	canvases   canvases
+	factories  factories
 	files      sync.Mutex // held while the session's own files are changed
 	captured   captures   // files as they were before tools wrote to them
 	servers    servers    // MCP
@@ -203,6 +206,8 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	r.fill(cfg.ID, sl, sess)
 	h.warn(cfg.Unserved)
 	sess.tellEquipment()
+	h.showCanvases(cfg.CanvasProvider, cfg.Canvases, nil)
+	sess.factories.declare(h.client.ID, cfg.Factories)
 	h.warnProvider()
 	return h, nil
 }
@@ -381,6 +386,9 @@ func (r *Runtime) unused(id string) error {
 	return nil
 }
 
+// flushTime bounds how long the end of a runtime waits for its telemetry.
+const flushTime = 1500 * time.Millisecond
+
 // Close takes all sessions out of this process and releases the store. Work under
 // way stays open in the logs, for a resume. It returns the error of ctx where
 // that ends first.
@@ -400,6 +408,13 @@ func (r *Runtime) Close(ctx context.Context) error {
 		case <-w:
 		case <-ctx.Done():
 			return wrap("close", "", context.Cause(ctx))
+		}
+	}
+	if f, ok := r.cfg.Observer.(trace.Flusher); ok { // whoever hears that all is closed may end the process
+		flush, cancel := context.WithTimeout(ctx, flushTime)
+		defer cancel()
+		if err := f.Flush(flush); err != nil {
+			r.cfg.Logger.Warn("telemetry is not complete", "error", err)
 		}
 	}
 	if c, ok := r.store.(io.Closer); ok && r.owns {

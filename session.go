@@ -170,6 +170,10 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	s.reposted()
 	if err == nil {
 		s.tellEquipment()
+		h.showCanvases(cfg.CanvasProvider, cfg.Canvases, cfg.OpenCanvases)
+		if cfg.Factories != nil {
+			s.factories.declare(h.client.ID, cfg.Factories)
+		}
 	}
 	return err
 }

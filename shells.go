@@ -215,6 +215,7 @@ func (o *sharedOutput) text() string {
 // release ends what the session started beside its turns.
 func (s *loaded) release() error {
 	s.shells.end()
+	s.stopFactories()
 	if h := s.hostOf(); h != nil {
 		if err := h.Close(); err != nil {
 			return errors.Join(err, s.cleanup())

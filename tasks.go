@@ -89,7 +89,10 @@ func (h *Session) known(ctx context.Context, id string) error {
 		return nil
 	}
 	list, err := h.Models(ctx)
-	if err != nil || len(list) == 0 {
+	if err != nil {
+		return err // whoever lists them would answer the agent, too
+	}
+	if len(list) == 0 {
 		return nil
 	}
 	var names []string

@@ -30,11 +30,15 @@ func (h *Session) Usage() Usage {
 
 // Window is what the model would be sent now, in estimated tokens.
 type Window struct {
-	Limit        int // of the model
-	SystemTokens int
-	ToolTokens   int // of all tool definitions
-	Messages     []WindowMessage
-	Tools        []WindowTool
+	Limit int // of the model
+	// Background and Blocking are the sizes at which the window is summarised by
+	// itself, and at which a model call waits for that; Limit where it never is.
+	Background, Blocking int
+	Compactions          int // summaries that have taken the place of messages
+	SystemTokens         int
+	ToolTokens           int // of all tool definitions
+	Messages             []WindowMessage
+	Tools                []WindowTool
 }
 
 // WindowMessage is a message of the window.
@@ -69,6 +73,10 @@ func (w Window) Tokens() int { return w.SystemTokens + w.ToolTokens + w.MessageT
 func (h *Session) Window() Window {
 	v := h.sess.View()
 	w := Window{Limit: v.Limit(), SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
+	w.Background, w.Blocking, w.Compactions = w.Limit, w.Limit, v.Compactions
+	if c := v.Live.Settings.Compaction; c.Enabled {
+		w.Background, w.Blocking = int(float64(w.Limit)*c.Background), int(float64(w.Limit)*c.Blocking)
+	}
 	names := map[string]string{}
 	for _, m := range v.Window.Messages("") {
 		for _, c := range m.Calls {

@@ -150,6 +150,8 @@ type CompactionComplete struct {
 	MessagesRemoved    int             `json:"messagesRemoved"`
 	TokensRemoved      int             `json:"tokensRemoved"`
 	TokensUsed         *CompactionCost `json:"compactionTokensUsed,omitempty"`
+	CheckpointNumber   int             `json:"checkpointNumber,omitempty"` // of the summary, from 1
+	CheckpointPath     string          `json:"checkpointPath,omitempty"`   // where it is kept as a file, too
 }
 
 // CompactionCost is what making a summary cost.

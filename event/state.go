@@ -19,6 +19,7 @@ const (
 	TypeExitPlanCompleted    = "exit_plan_mode.completed"
 	TypeEphemeralQuery       = "ui.ephemeral_query"
 	TypeApprovalsReset       = "transom.approvals_reset"
+	TypeClientMetadata       = "transom.client_metadata"
 	TypeQueueOrder           = "transom.queue_order"
 )
 
@@ -129,6 +130,14 @@ type EphemeralQuery struct {
 	Error     string `json:"error,omitempty"`
 }
 
+// ClientMetadata changes what clients keep with the session: in the order of the
+// fields.
+type ClientMetadata struct {
+	Clear  bool              `json:"clear,omitempty"` // all goes
+	Remove []string          `json:"remove,omitempty"`
+	Set    map[string]string `json:"set,omitempty"`
+}
+
 // ApprovalsReset takes back what was approved for the session.
 type ApprovalsReset struct{}
 
@@ -182,6 +191,9 @@ func (EphemeralQuery) EventType() string { return TypeEphemeralQuery }
 
 // EventType returns "transom.approvals_reset".
 func (ApprovalsReset) EventType() string { return TypeApprovalsReset }
+
+// EventType implements Payload.
+func (ClientMetadata) EventType() string { return TypeClientMetadata }
 
 // EventType returns "transom.queue_order".
 func (QueueOrder) EventType() string { return TypeQueueOrder }

@@ -18,6 +18,8 @@ type conn struct {
 	rpc *jsonrpc2.Conn
 	// peer names the other side in the log; host is its address, for attempts.
 	peer, host string
+	// only is the session of a connection that is an extension's; "" is no bound.
+	only string
 
 	// of the reader alone
 	greeted  atomic.Bool // connect was answered
@@ -88,10 +90,16 @@ func (c *conn) admit(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder)
 		})
 		return
 	}
+	if c.only != "" {
+		if err := c.mayAsk(r.Request()); err != nil {
+			r.Reply(nil, err)
+			return
+		}
+	}
 	if len(c.srv.cfg.Peers) > 0 && c.takeRemote(r) {
 		return
 	}
-	h, ok := methods[name]
+	h, ok := c.srv.served[name]
 	if !ok {
 		r.Reply(nil, refuse(name))
 		return
@@ -104,9 +112,11 @@ func (c *conn) drop() {
 	c.mu.Lock()
 	c.ended = true
 	var lost []*attachment
+	var ids []string
 	for _, l := range c.lanes {
 		if l.att != nil {
 			lost = append(lost, l.att)
+			ids = append(ids, l.id)
 			l.att = nil
 		}
 	}
@@ -114,7 +124,8 @@ func (c *conn) drop() {
 	c.mu.Unlock()
 	in.end()
 	c.unclaim()
-	for _, a := range lost {
+	for i, a := range lost {
+		c.releaseExtensions(ids[i])
 		a.sess.Drop()
 	}
 	c.dropFar()

@@ -41,6 +41,10 @@ type Config struct {
 	MaxQueueBytes int64
 	// MaxFrameBytes is the largest message taken; 0 is 64 MiB.
 	MaxFrameBytes int64
+	// Extensions lets sessions whose clients ask for them run the extensions of
+	// their projects, and those of the runtime's home: programs with all the rights
+	// of the server's user.
+	Extensions bool
 	// Peers are other servers, to whose sessions clients may attach here.
 	Peers []remote.Peer
 }
@@ -50,12 +54,16 @@ type Config struct {
 type Server struct {
 	cfg   Config
 	token [sha256.Size]byte // of Config.Token
+	// served are the methods: the package's own, which the handlers themselves must
+	// not name.
+	served map[string]handler
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
 	closing   bool
-	exposed   map[string]*exposure // sessions of peers, by id
+	exposed   map[string]*exposure      // sessions of peers, by id
+	beside    map[string]*extensionHost // extensions, by the session's id
 	keepers   keepers
 
 	attempts attempts // of clients that have no good token yet
@@ -79,7 +87,7 @@ func New(cfg Config) *Server {
 		cfg.Linger = 2 * time.Second
 	}
 	return &Server{
-		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
+		cfg: cfg, served: methods, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 }

@@ -71,8 +71,8 @@ func TestHandshake(t *testing.T) {
 	if msg := c.fails(-32601, "session.nope", obj{}); msg != "Unhandled method session.nope" {
 		t.Errorf("unknown method: %s", msg)
 	}
-	msg := c.fails(-32014, "session.canvas.list", obj{})
-	if !strings.Contains(msg, "canvases are not served") || strings.Contains(msg, "Unhandled method") {
+	msg := c.fails(-32014, "session.canvas.provider.register", obj{})
+	if !strings.Contains(msg, "a client that shows canvases") || strings.Contains(msg, "Unhandled method") {
 		t.Errorf("refused method: %s", msg)
 	}
 }

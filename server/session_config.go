@@ -29,8 +29,6 @@ var sessionFields = []fieldRule{
 	{name: "additionalDirectories"},
 	{name: "askUserVariant", any: true},
 	{name: "authClientIdMetadataUrl", any: true},
-	{name: "canvases"},
-	{name: "canvasProvider"},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
@@ -45,9 +43,6 @@ var sessionFields = []fieldRule{
 	{name: "enableSessionStore"},
 	{name: "enableSessionTelemetry", any: true},
 	{name: "expAssignments", any: true},
-	{name: "extensionInfo"},
-	{name: "extensionSdkPath"},
-	{name: "factories"},
 	{name: "featureFlags", any: true},
 	{name: "gitHubTokenProviderRegistrationId"},
 	{name: "installedPlugins"},
@@ -57,10 +52,8 @@ var sessionFields = []fieldRule{
 	{name: "manageScheduleEnabled", any: true},
 	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "memory"},
-	{name: "openCanvases"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestCanvasRenderer"},
-	{name: "requestExtensions"},
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
@@ -146,7 +139,7 @@ func isEmpty(v json.RawMessage) bool {
 }
 
 // decode reads the params and notes what of them is not served.
-func (p *sessionParams) decode(req jsonrpc2.Request) error {
+func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
 	if err := decode(req, p); err != nil {
 		return err
 	}
@@ -155,6 +148,12 @@ func (p *sessionParams) decode(req jsonrpc2.Request) error {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
+	if p.RequestExtensions && !extensions {
+		p.unserved = append(p.unserved, "requestExtensions")
+	}
+	if slices.ContainsFunc(p.CustomAgents, func(a wireAgent) bool { return len(a.MCPServers) > 0 }) {
+		p.unserved = append(p.unserved, "customAgents.mcpServers")
+	}
 	return nil
 }
 
@@ -181,6 +180,8 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg.MCP = p.mcp()
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
+	cfg.Factories = p.Factories
+	cfg.Canvases, cfg.CanvasProvider = p.canvases(), p.canvasParams.provider()
 	return cfg
 }
 
@@ -193,13 +194,15 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
-		RequestPermission: p.RequestPermission, ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
+		RequestPermission: p.RequestPermission && c.only == "", ContinuePendingWork: p.ContinuePendingWork, Quiet: p.DisableResume,
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
 	cfg.MCP = p.mcp()
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
+	cfg.Factories = p.Factories
+	cfg.Canvases, cfg.CanvasProvider, cfg.OpenCanvases = p.canvases(), p.canvasParams.provider(), p.OpenCanvases
 	return cfg
 }
 

@@ -20,6 +20,8 @@ type openedResult struct {
 	WorkspacePath   string       `json:"workspacePath"`
 	Capabilities    capabilities `json:"capabilities"`
 	ModelState      modelState   `json:"modelState"`
+	// OpenCanvases are of session.resume.
+	OpenCanvases []transom.OpenCanvas `json:"openCanvases,omitempty"`
 }
 
 // capabilities says what of a client's user interface may be asked for.
@@ -41,14 +43,22 @@ func opened(s *transom.Session) openedResult {
 	i := s.Info()
 	return openedResult{
 		SessionID: i.ID, NativeSessionID: i.ID, StartTime: wireTime(i.Started), IsRemote: i.Remote, Mode: i.Mode,
-		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s),
+		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s), OpenCanvases: s.OpenCanvases(),
 	}
+}
+
+// opened answers the request, and starts the extensions that it asks for.
+func (c *conn) opened(s *transom.Session, p *sessionParams) openedResult {
+	c.launch(s, p)
+	out := opened(s)
+	out.Capabilities.Extensions = c.srv.extensionsOf(s.ID()) != nil
+	return out
 }
 
 // createSession begins a session. The answer comes first, then its events.
 func createSession(c *conn, r *jsonrpc2.Responder) {
 	p := new(sessionParams)
-	if err := p.decode(r.Request()); err != nil {
+	if err := p.decode(r.Request(), c.srv.cfg.Extensions); err != nil {
 		r.Reply(nil, err)
 		return
 	}
@@ -65,7 +75,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 			}
 			c.enter(s.ID(), func(l *lane) bool {
 				a := l.attach(s)
-				r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+				r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 				return false
 			})
 			return nil, nil
@@ -80,7 +90,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 				return nil, fail(r.Request().Method, err)
 			}
 			a := l.attach(s)
-			r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+			r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 			return nil, nil
 		})
 		return true
@@ -91,7 +101,7 @@ func createSession(c *conn, r *jsonrpc2.Responder) {
 // here already. The answer comes first, then the events.
 func resumeSession(c *conn, r *jsonrpc2.Responder) {
 	p := new(sessionParams)
-	if err := p.decode(r.Request()); err != nil {
+	if err := p.decode(r.Request(), c.srv.cfg.Extensions); err != nil {
 		r.Reply(nil, err)
 		return
 	}
@@ -125,7 +135,7 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 				}
 			}
 			a := l.attach(s)
-			r.ReplyThen(opened(s), nil, func() { c.startPump(l, a) })
+			r.ReplyThen(c.opened(s, p), nil, func() { c.startPump(l, a) })
 			return nil, nil
 		})
 		return true
@@ -175,6 +185,9 @@ type sessionParams struct {
 	shapeParams
 	mcpParams
 	skillParams
+	canvasParams
+	factoryParams
+	extensionParams
 
 	RequestUserInput      bool `json:"requestUserInput"`
 	RequestExitPlanMode   bool `json:"requestExitPlanMode"`

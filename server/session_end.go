@@ -34,6 +34,7 @@ func detach(c *conn, r *jsonrpc2.Responder, unknown bool) {
 // close ends an attachment and waits until its last event was sent.
 func (c *conn) close(ctx context.Context, l *lane, a *attachment) error {
 	a.reads.Wait()
+	c.releaseExtensions(l.id)
 	l.ends()
 	if err := a.sess.Close(ctx); err != nil {
 		return err

@@ -12,17 +12,16 @@ import (
 const (
 	reasonAccount    = "signing in and out and account data are not served; give a token by gitHubToken, --auth-token-env or GITHUB_TOKEN"
 	reasonAutopilot  = "the autopilot's objective is not served yet"
-	reasonCanvas     = "canvases are not served"
+	reasonCanvas     = "a client that shows canvases declares them with session.create and session.resume"
 	reasonCommands   = "commands here leave nothing for the client to finish"
 	reasonDebug      = "collecting logs is not served; the session's log is events.jsonl in its workspace directory"
-	reasonExtensions = "extensions are not served"
-	reasonFactory    = "factories are not served"
+	reasonExtensions = "extensions belong to a session here (requestExtensions): see session.extensions.list"
+	reasonFactory    = "factories have no sub-agents yet, and the model starts none; see session.factory.run"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
 	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
 	reasonMCPAuth    = "tokens for MCP servers come from hosts here; answer mcp.oauth_required by session.mcp.oauth.handlePendingRequest"
 	reasonMCPLoad    = "a turn waits 30 seconds at most for its MCP servers; whoever is late brings its tools when it comes"
-	reasonMetadata   = "metadata of clients is not kept yet; session.name.set and session.log are"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
 	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
@@ -55,35 +54,14 @@ var refusals = []refusal{
 	{"plugins.builtin.set", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
 	{"session.autopilotObjective.getState", reasonAutopilot},
-	{"session.canvas.action.invoke", reasonCanvas},
-	{"session.canvas.close", reasonCanvas},
-	{"session.canvas.list", reasonCanvas},
-	{"session.canvas.listOpen", reasonCanvas},
-	{"session.canvas.open", reasonCanvas},
 	{"session.canvas.provider.register", reasonCanvas},
 	{"session.canvas.provider.unregister", reasonCanvas},
 	{"session.commands.finalizeInvocationEffect", reasonCommands},
 	{"session.contentExclusion.checkPaths", reasonManaged},
 	{"session.debug.collectLogs", reasonDebug},
-	{"session.extensions.disable", reasonExtensions},
-	{"session.extensions.enable", reasonExtensions},
-	{"session.extensions.list", reasonExtensions},
-	{"session.extensions.reload", reasonExtensions},
 	{"session.extensions.sendAttachmentsToMessage", reasonExtensions},
 	{"session.factory.agent", reasonFactory},
-	{"session.factory.cancel", reasonFactory},
-	{"session.factory.getRun", reasonFactory},
-	{"session.factory.getRunDetail", reasonFactory},
-	{"session.factory.getRunProgress", reasonFactory},
-	{"session.factory.journal.get", reasonFactory},
-	{"session.factory.journal.put", reasonFactory},
-	{"session.factory.listRuns", reasonFactory},
-	{"session.factory.log", reasonFactory},
-	{"session.factory.pause", reasonFactory},
-	{"session.factory.pauseAtCheckpoint", reasonFactory},
-	{"session.factory.resume", reasonFactory},
 	{"session.factory.resumeFromTool", reasonFactory},
-	{"session.factory.run", reasonFactory},
 	{"session.factory.runFromTool", reasonFactory},
 	{"session.gitHubAuth.getAllAuthAvailable", reasonAccount},
 	{"session.gitHubAuth.getCurrentAuthInfo", reasonAccount},
@@ -102,8 +80,6 @@ var refusals = []refusal{
 	{"session.mcp.registerExternalClient", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
-	{"session.metadata.getClientMetadata", reasonMetadata},
-	{"session.metadata.updateClientMetadata", reasonMetadata},
 	{"session.model.applyStartupOverlay", reasonModel},
 	{"session.model.setAllowedModels", reasonModel},
 	{"session.model.switchAutoTier", reasonModel},

@@ -183,7 +183,7 @@ func New(cfg Config) (*Telemetry, error) {
 	t := &Telemetry{cfg: cfg, out: out}
 	res := resource.NewSchemaless(resourceOf(cfg)...)
 	if cfg.File != "" || cfg.TracesURL != "" {
-		t.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(spanExporter{out}), sdktrace.WithResource(res),
+		t.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(spanExporter{out}, sdktrace.WithBatchTimeout(time.Second)), sdktrace.WithResource(res),
 			sdktrace.WithIDGenerator(given{}), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
 		t.tracer = t.tracers.Tracer(cfg.Source, oteltrace.WithInstrumentationVersion(cfg.Version))
 	}
@@ -340,6 +340,18 @@ func (t *Telemetry) measure(s *trace.Span) {
 		attrs = append(attrs, attribute.String("error.type", s.Error))
 	}
 	t.seconds.Record(ctx, s.End.Sub(s.Start).Seconds(), metric.WithAttributes(attrs...))
+}
+
+// Flush implements trace.Flusher: it exports what has ended so far.
+func (t *Telemetry) Flush(ctx context.Context) error {
+	var errs []error
+	if t.tracers != nil {
+		errs = append(errs, t.tracers.ForceFlush(ctx))
+	}
+	if t.meters != nil {
+		errs = append(errs, t.meters.ForceFlush(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // Shutdown exports what is left and ends. ctx bounds how long that may take.

@@ -20,6 +20,7 @@
 package trace
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -118,4 +119,10 @@ type Observer interface {
 	Ended(s *Span)
 	// Content reports whether spans are to have what was said in them.
 	Content() bool
+}
+
+// Flusher is implemented by observers that hold back what they are told. Flush
+// hands it on; ctx bounds how long that may take.
+type Flusher interface {
+	Flush(ctx context.Context) error
 }

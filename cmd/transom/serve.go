@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,14 +81,14 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	defer stop()
 	o.serving = true
 	if o.stdio {
-		srv := server.New(server.Config{Runtime: rt, Peers: peers, Logger: log})
+		srv := server.New(server.Config{Runtime: rt, Peers: peers, Extensions: extensions(), Logger: log})
 		return finish(ctx, stop, rt, srv, serveStdio(ctx, srv))
 	}
 	fmt.Fprintf(stdout, "CLI server listening on port %d\n", ln.Addr().(*net.TCPAddr).Port)
 	if token == "" {
 		fmt.Fprintf(stderr, "Warning: %s is not set, so every process that can reach this port is served\n", tokenVariable)
 	}
-	srv := server.New(server.Config{Runtime: rt, Token: token, Peers: peers, Logger: log})
+	srv := server.New(server.Config{Runtime: rt, Token: token, Peers: peers, Extensions: extensions(), Logger: log})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(context.WithoutCancel(ctx), ln) }()
 	return finish(ctx, stop, rt, srv, ended)
@@ -138,4 +140,9 @@ func finish(ctx context.Context, stop func(), rt *transom.Runtime, srv *server.S
 		return failure
 	}
 	return err
+}
+
+// extensions reports whether the environment lets sessions run extensions.
+func extensions() bool {
+	return slices.Contains(strings.Split(os.Getenv("COPILOT_CLI_ENABLED_FEATURE_FLAGS"), ","), "EXTENSIONS")
 }

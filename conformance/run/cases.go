@@ -88,6 +88,9 @@ type Step struct {
 
 // Conversation is one window, from its system message on.
 type Conversation struct {
+	// Agent marks the window of a sub-agent, which has a system message and tools
+	// of its own.
+	Agent    bool      `yaml:"agent"`
 	Messages []Message `yaml:"messages"`
 }
 
@@ -232,10 +235,10 @@ func (s *Suite) overTCP() {
 var overs = append([]string{"stdio", "tcp", "server", "example"}, programs...)
 
 // programs are the hand-written hosts that only some languages have, one a case.
-var programs = []string{"remote", "everyday"}
+var programs = []string{"remote", "everyday", "elsewhere"}
 
 // steps is the closed list of what a host can do.
-var steps = strings.Fields(`connect create resume send send_and_wait clear abort
+var steps = strings.Fields(`connect create resume send send_and_wait clear truncate abort
 	wait_event wait_gate open_gate wait_model release_model kill disconnect stop
 	get_events get_mode get_model answer return throw decide park`)
 

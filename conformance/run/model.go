@@ -27,6 +27,7 @@ type scripted struct {
 	before []Message // the whole window the request must show
 	fails  *Failure  // the reply where it is a failure
 	reply  Message
+	agent  bool // the request is a sub-agent's
 }
 
 // newModelRun lays the windows of a case out as a list of exchanges.
@@ -38,10 +39,10 @@ func newModelRun(c *Case) *modelRun {
 				continue
 			}
 			for _, f := range msg.Failures {
-				m.replies = append(m.replies, scripted{before: conv.Messages[:i], fails: &f})
+				m.replies = append(m.replies, scripted{before: conv.Messages[:i], fails: &f, agent: conv.Agent})
 			}
 			if msg.Content != "" || len(msg.ToolCalls) > 0 {
-				m.replies = append(m.replies, scripted{before: conv.Messages[:i], reply: msg})
+				m.replies = append(m.replies, scripted{before: conv.Messages[:i], reply: msg, agent: conv.Agent})
 			}
 		}
 	}

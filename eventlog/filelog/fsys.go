@@ -87,6 +87,8 @@ func advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return " (the disk or quota is full: free some space, then try again)"
+	case errors.Is(err, syscall.EFBIG):
+		return " (a file may not be that large here: raise the limit with ulimit -f, or choose another home directory)"
 	case errors.Is(err, syscall.EROFS):
 		return " (the file system is read-only: mount it writable, or choose another home directory)"
 	case errors.Is(err, fs.ErrPermission):

@@ -105,6 +105,8 @@ var layers = []struct {
 	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
+	{"internal/factory", 0},
+	{"internal/extension", 0},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},

@@ -19,14 +19,16 @@ import (
 
 // promises is what the journal of a process that was killed says.
 type promises struct {
-	events  []string          // ids of events that were published
-	sent    []string          // ids of messages that were taken, in order
-	steered map[string]bool   // those that steer
-	cleared []string          // seeds of clears that were answered
-	effects map[string]int    // calls that ran, by id
-	broken  []string          // requests that no provider would take
-	said    map[string]bool   // everything else, by its first word
-	prompts map[string]string // of messages, by id
+	events    []string          // ids of events that were published
+	sent      []string          // ids of messages that were taken, in order
+	steered   map[string]bool   // those that steer
+	cleared   []string          // seeds of clears that were answered
+	effects   map[string]int    // calls that ran, by id
+	truncated int               // truncations and rewinds that were answered
+	forked    []string          // ids of copies
+	broken    []string          // requests that no provider would take
+	said      map[string]bool   // everything else, by its first word
+	prompts   map[string]string // of messages, by id
 }
 
 func readJournal(path string) (promises, error) {
@@ -50,6 +52,10 @@ func readJournal(path string) (promises, error) {
 			p.cleared = append(p.cleared, rest)
 		case "effect":
 			p.effects[rest]++
+		case "truncated":
+			p.truncated++
+		case "forked":
+			p.forked = append(p.forked, rest)
 		case "broken":
 			p.broken = append(p.broken, rest)
 		default:
@@ -111,27 +117,40 @@ func verify(ctx context.Context, home string, hist history, goOn bool) error {
 	if whole := before[:bytes.LastIndexByte(before, '\n')+1]; !bytes.HasPrefix(after, whole) {
 		return errors.New("the log has not only grown")
 	}
+	for _, id := range killed.forked {
+		log, damage, err := store.Open(ctx, id)
+		if err != nil || len(damage) > 0 {
+			return fmt.Errorf("a copy was made, and is %v, %v", damage, err)
+		}
+		if t, err := tell(log); err != nil || len(t.users) == 0 {
+			return fmt.Errorf("a copy holds no message: %w", err)
+		}
+		if err := log.Close(); err != nil {
+			return err
+		}
+	}
 	return judge(ctx, store, filepath.Join(home, "journal"), killed, h.model.last(), hist, goOn)
 }
 
 // tale is what the log says in the end.
 type tale struct {
-	ids      []string
-	users    []event.UserMessage
-	clears   map[string]string // seed by the id of the clear
-	taken    map[string]int    // how often a clear's seed began a turn
-	calls    []event.ToolRequest
-	starts   map[string]int
-	ends     map[string]int
-	asked    map[string]int // requests to hosts, by call
-	window   []string       // the users' messages that the model is to see, in order
-	compact  bool           // a summary stands before them
-	outlived []string       // texts that it is not to see any more
+	ids        []string
+	users      []event.UserMessage
+	clears     map[string]string // seed by the id of the clear
+	taken      map[string]int    // how often a clear's seed began a turn
+	calls      []event.ToolRequest
+	starts     map[string]int
+	ends       map[string]int
+	asked      map[string]int // requests to hosts, by call
+	window     []string       // the users' messages that the model is to see, in order
+	boundaries int            // of truncations and rewinds
+	compact    bool           // a summary stands before them
+	outlived   []string       // texts that it is not to see any more
 }
 
 func tell(log eventlog.Log) (*tale, error) {
 	t := &tale{clears: map[string]string{}, taken: map[string]int{}, starts: map[string]int{}, ends: map[string]int{}, asked: map[string]int{}}
-	seed, seedID := "", ""
+	var shown []*event.Event // what no boundary hides
 	for rec, err := range log.Read(0) {
 		if err != nil {
 			return nil, err
@@ -141,15 +160,81 @@ func tell(log eventlog.Log) (*tale, error) {
 			return nil, err
 		}
 		t.ids = append(t.ids, e.ID)
+		if e.Type == event.TypeTruncated {
+			p, err := event.As[event.Truncated](e)
+			if err != nil {
+				return nil, err
+			}
+			t.boundaries++
+			from := slices.IndexFunc(shown, func(e *event.Event) bool { return e.ID == p.UpToEventID })
+			if from < 0 {
+				return nil, fmt.Errorf("a boundary names the event %s, which is not shown", p.UpToEventID)
+			}
+			for _, old := range shown[from:] {
+				if p, err := event.As[event.UserMessage](old); err == nil && old.Type == event.TypeUserMessage {
+					t.outlived = append(t.outlived, p.Content)
+				}
+			}
+			shown = shown[:from]
+			continue
+		}
+		shown = append(shown, e)
+		if err := t.record(e); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.see(shown)
+}
+
+// record takes what is true of a record whether it is still shown or not.
+func (t *tale) record(e *event.Event) error {
+	switch e.Type {
+	case event.TypeUserMessage:
+		p, err := event.As[event.UserMessage](e)
+		if err != nil {
+			return err
+		}
+		t.users = append(t.users, p)
+		if _, ok := t.clears[p.MessageID]; ok {
+			t.taken[p.MessageID]++
+		}
+	case event.TypeContextCleared:
+		p, err := event.As[event.ContextCleared](e)
+		if err != nil {
+			return err
+		}
+		t.clears[e.ID] = p.InitialMessage
+	case event.TypeAssistantMessage:
+		p, err := event.As[event.AssistantMessage](e)
+		if err != nil {
+			return err
+		}
+		t.calls = append(t.calls, p.ToolRequests...)
+	case event.TypeToolStart:
+		if p, err := event.As[event.ToolStart](e); err == nil {
+			t.starts[p.ToolCallID]++
+		}
+	case event.TypeToolComplete:
+		if p, err := event.As[event.ToolComplete](e); err == nil {
+			t.ends[p.ToolCallID]++
+		}
+	case event.TypeExternalToolRequested:
+		if p, err := event.As[event.ExternalToolRequested](e); err == nil {
+			t.asked[p.ToolCallID]++
+		}
+	}
+	return nil
+}
+
+// see works out what the model is to see of what is shown.
+func (t *tale) see(shown []*event.Event) error {
+	seed, seedID := "", ""
+	for _, e := range shown {
 		switch e.Type {
 		case event.TypeUserMessage:
 			p, err := event.As[event.UserMessage](e)
 			if err != nil {
-				return nil, err
-			}
-			t.users = append(t.users, p)
-			if _, ok := t.clears[p.MessageID]; ok {
-				t.taken[p.MessageID]++
+				return err
 			}
 			if seed != "" && p.MessageID != seedID {
 				t.window = append(t.window, seed)
@@ -157,40 +242,17 @@ func tell(log eventlog.Log) (*tale, error) {
 			seed = ""
 			t.window = append(t.window, p.Content)
 		case event.TypeContextCleared:
-			p, err := event.As[event.ContextCleared](e)
-			if err != nil {
-				return nil, err
-			}
-			t.clears[e.ID] = p.InitialMessage
 			t.outlived = append(t.outlived, t.window...)
-			t.window, t.compact, seed, seedID = nil, false, p.InitialMessage, e.ID
+			t.window, t.compact, seed, seedID = nil, false, t.clears[e.ID], e.ID
 		case event.TypeCompactionComplete:
 			if p, err := event.As[event.CompactionComplete](e); err != nil {
-				return nil, err
+				return err
 			} else if p.Success {
 				t.window, t.compact = nil, true
 			}
-		case event.TypeAssistantMessage:
-			p, err := event.As[event.AssistantMessage](e)
-			if err != nil {
-				return nil, err
-			}
-			t.calls = append(t.calls, p.ToolRequests...)
-		case event.TypeToolStart:
-			if p, err := event.As[event.ToolStart](e); err == nil {
-				t.starts[p.ToolCallID]++
-			}
-		case event.TypeToolComplete:
-			if p, err := event.As[event.ToolComplete](e); err == nil {
-				t.ends[p.ToolCallID]++
-			}
-		case event.TypeExternalToolRequested:
-			if p, err := event.As[event.ExternalToolRequested](e); err == nil {
-				t.asked[p.ToolCallID]++
-			}
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // judge compares what was promised with what the log says and the model was asked.
@@ -223,6 +285,7 @@ func judge(ctx context.Context, store *filelog.Store, journal string, killed pro
 	}
 	slices.Sort(t.ids)
 	expect(len(slices.Compact(t.ids)) == len(t.ids), "an event stands in the log twice")
+	expect(killed.truncated <= t.boundaries, "%d truncations were answered, and %d are in the log", killed.truncated, t.boundaries)
 	t.messages(all, expect)
 	t.seeds(killed, hist, goOn, expect)
 	t.effects(all, goOn, expect)

@@ -1,10 +1,12 @@
 package durability
 
 import (
+	"errors"
 	"flag"
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
 )
 
 var (
@@ -41,6 +43,16 @@ var histories = map[string]history{
 	"large result":  {run: says("«large»", "«two»")},
 	"compaction":    {run: compacted},
 	"settings":      {run: configured},
+	"truncate":      {run: goesBack(2, func(h *host, id string) error { _, err := h.s.History().Truncate(h.ctx, id); return err })},
+	"truncate over": {run: goesBack(1, func(h *host, id string) error { _, err := h.s.History().Truncate(h.ctx, id); return err })},
+	"rewind": {run: goesBack(2, func(h *host, id string) error {
+		r, err := h.s.History().Rewind(h.ctx, id, false)
+		if err == nil && r.Outcome != transom.Rewound {
+			err = errors.New("the rewind came to " + string(r.Outcome))
+		}
+		return err
+	})},
+	"fork":          {run: forked},
 	"deletion":      {run: deleted},
 	"resumed":       {run: resumed, after: "turns", mark: "idle «two»"},
 	"resumed model": {run: resumed, after: "turns", mark: "sent"},
@@ -127,4 +139,52 @@ func deleted(h *host) error {
 	h.note("deleted")
 	h.s = nil
 	return h.end()
+}
+
+// goesBack is a conversation with a clear in it that goes back to its nth prompt.
+func goesBack(n int, back func(h *host, eventID string) error) func(*host) error {
+	return func(h *host) error {
+		if err := h.create(); err != nil {
+			return err
+		}
+		for _, p := range []string{"«one»", "«batch»", "«clear»", "«two»"} {
+			if err := h.say(p); err != nil {
+				return err
+			}
+		}
+		lines, err := h.s.Messages()
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			e, err := event.Decode(line)
+			if err != nil {
+				return err
+			}
+			if e.Type == event.TypeUserMessage {
+				if n--; n == 0 {
+					if err := back(h, e.ID); err != nil {
+						return err
+					}
+					h.note("truncated")
+				}
+			}
+		}
+		return h.converse("«three»", "«four»")
+	}
+}
+
+func forked(h *host) error {
+	if err := h.create(); err != nil {
+		return err
+	}
+	if err := h.say("«batch»"); err != nil {
+		return err
+	}
+	id, err := h.rt.ForkSession(h.ctx, transom.Fork{SessionID: sessionID})
+	if err != nil {
+		return err
+	}
+	h.note("forked %s", id)
+	return h.converse("«one»")
 }

@@ -130,26 +130,28 @@ func killAll(t *testing.T, name string, random *rand.Rand) (tried, resumes int) 
 	return tried, resumes
 }
 
-// resumeAt verifies a copy of a home.
+// resumeAt verifies a copy of a home, but for its lock files.
 func resumeAt(home, check string, hist history, goOn bool) error {
-	for _, name := range []string{filepath.Join("session-state", sessionID), "journal"} {
-		if err := os.RemoveAll(filepath.Join(check, name)); err != nil {
+	old, err := filepath.Glob(filepath.Join(check, "session-state", "[^.]*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(old, filepath.Join(check, "journal")) {
+		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
-		from := filepath.Join(home, name)
-		if _, err := os.Stat(from); err != nil {
-			continue // killed before it was made
+	}
+	dirs, err := filepath.Glob(filepath.Join(home, "session-state", "[^.]*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := os.CopyFS(filepath.Join(check, "session-state", filepath.Base(dir)), os.DirFS(dir)); err != nil {
+			return err
 		}
-		var err error
-		if name == "journal" {
-			var raw []byte
-			if raw, err = os.ReadFile(from); err == nil {
-				err = os.WriteFile(filepath.Join(check, name), raw, 0o600)
-			}
-		} else {
-			err = os.CopyFS(filepath.Join(check, name), os.DirFS(from))
-		}
-		if err != nil {
+	}
+	if raw, err := os.ReadFile(filepath.Join(home, "journal")); err == nil {
+		if err := os.WriteFile(filepath.Join(check, "journal"), raw, 0o600); err != nil {
 			return err
 		}
 	}

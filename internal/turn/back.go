@@ -88,6 +88,10 @@ type FilesRestored struct {
 	Torn     bool
 }
 
+// ForgetCheckpoints removes the files of summaries that are no part of the history
+// any more. Nothing is posted.
+type ForgetCheckpoints struct{ Above int }
+
 // SkippedFile is a file that was left alone.
 type SkippedFile struct {
 	Path   string
@@ -229,13 +233,16 @@ func (m *machine) filesRestored(in FilesRestored) {
 // cut writes the boundary.
 func (m *machine) cut(b *back, past Thread, files FilesRestored) {
 	l := &m.s.Live
-	removed := m.s.Shown - past.Shown
+	removed, had := m.s.Shown-past.Shown, m.s.Compactions
 	m.dropCompaction("the history was truncated meanwhile")
 	m.s.Thread = past
 	m.emit(event.Truncated{UpToEventID: b.eventID, Kept: past.Shown, Restored: files.Restored})
 	m.emit(event.SnapshotRewind{UpToEventID: b.eventID, EventsRemoved: removed})
 	m.ready.Sync = true
 	l.CompactedAt, l.Noticed = 0, notice{}
+	if past.Compactions < had {
+		m.start(&ForgetCheckpoints{Above: past.Compactions})
+	}
 	if !b.asked {
 		m.emit(event.SessionInfo{InfoType: "rewind", Message: fmt.Sprintf("A rewind that was cut off is complete now: %d events removed, %d files brought back, %d left alone.", removed, len(files.Restored), len(files.Skipped))})
 	}

@@ -29,6 +29,11 @@
 // changes it only by folding the records that it emits. [Live] is what only this
 // process knows: the clients, their tools, the effects that run.
 //
+// # Sub-agents
+//
+// A state holds those of its sub-agents: loops of their own, with windows and fences
+// of their own. [machine.within] makes a part of a step for one of them.
+//
 // # Ordering
 //
 // The driver executes a [Ready] in this order: append, publish, cancel, start,

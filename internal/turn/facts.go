@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/transom-run/transom/event"
@@ -132,4 +133,22 @@ func (s *State) limits() *event.SessionLimits {
 		return nil
 	}
 	return &event.SessionLimits{MaxAICredits: s.Live.Settings.Credits}
+}
+
+// foldClientMetadata changes what clients keep. The map is never changed in place.
+func (d *Durable) foldClientMetadata(p event.ClientMetadata) {
+	d.ClientMetadata = PatchMetadata(d.ClientMetadata, p)
+}
+
+// PatchMetadata is what clients keep after a change.
+func PatchMetadata(old map[string]string, p event.ClientMetadata) map[string]string {
+	out := map[string]string{}
+	if !p.Clear {
+		maps.Copy(out, old)
+	}
+	for _, k := range p.Remove {
+		delete(out, k)
+	}
+	maps.Copy(out, p.Set)
+	return out
 }

@@ -42,13 +42,16 @@ type Durable struct {
 	Agents   []*Agent // sub-agents, oldest first
 	Selected string   // the custom agent that the session's own agent is; "" is the default one
 
-	Approved              []string // what lasting approvals of the session cover
-	Ordered               int64    // how many messages came to wait so far
-	AllowAll              bool     // every call runs unasked, as the log says
-	Prompts               int64    // of users
-	LastInput, LastOutput int64    // tokens of the newest model call
+	Canvases              []event.CanvasRecorded // open, oldest first
+	Approved              []string               // what lasting approvals of the session cover
+	Ordered               int64                  // how many messages came to wait so far
+	AllowAll              bool                   // every call runs unasked, as the log says
+	Prompts               int64                  // of users
+	LastInput, LastOutput int64                  // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+
+	ClientMetadata map[string]string // what clients keep with the session; never changed in place
 
 	Boundaries int64              // truncations made
 	Tracked    bool               // files that Transom's tools change are captured
