@@ -2,7 +2,6 @@ package transom
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,27 +67,6 @@ func (p *plugins) skills() (out []skill.Place) {
 	return out
 }
 
-// servers are the MCP servers of the session's plugins, as their files have them.
-func (p *plugins) servers() map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	for _, one := range p.all() {
-		for name, cfg := range one.Servers {
-			if _, taken := out[name]; !taken {
-				out[name] = cfg
-			}
-		}
-	}
-	return out
-}
-
-// agents are the files of the agents of the session's plugins.
-func (p *plugins) agents() (out []string) {
-	for _, one := range p.all() {
-		out = append(out, one.Agents...)
-	}
-	return out
-}
-
 // plug reads the plugins of a session for a working directory: those that the host
 // named, those of all sessions, and, with discovery, those that are installed.
 func (r *Runtime) plug(s *loaded, dir string) {
@@ -125,6 +103,9 @@ func (r *Runtime) plug(s *loaded, dir string) {
 		problems = append(problems, p.Problems...)
 		if len(p.Hooks) > 0 {
 			problems = append(problems, "plugin "+p.Name+": its hooks are not run, since Transom runs the hooks of hosts only: "+strings.Join(p.Hooks, ", "))
+		}
+		if len(p.Agents) > 0 {
+			problems = append(problems, "plugin "+p.Name+": its agents are not loaded yet: "+strings.Join(p.Agents, ", "))
 		}
 		list = append(list, sessionPlugin{p, d.market})
 	}
