@@ -12,6 +12,9 @@ import (
 // sessionIDs are the sessions that clients of a run fight over.
 var sessionIDs = []string{"s0", "s1", "s2", "s3"}
 
+// oddIDs are ids that should name no session; some of them may.
+var oddIDs = []string{"nobody's", "../s0", "s0/../s1", "S0", strings.Repeat("x", 300), "a\x00b", ".", "\u202e"}
+
 // dice makes what a client does next, from a seed.
 type dice struct {
 	*rand.Rand
