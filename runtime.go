@@ -196,6 +196,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
 	sess.agents.answer(&begin)
+	models.bounds = cfg.Abilities.window()
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)

@@ -95,7 +95,7 @@ func (r *Runtime) furnish(ctx context.Context, s *loaded, cfg SessionConfig, set
 	if err := r.tools(s, cfg, set); err != nil {
 		return nil, err
 	}
-	s.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
+	s.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, cfg.Abilities, &cfg.NoSockets})
 	return selected, s.system.begin(ctx, r.cfg.Dir, cfg, set)
 }
 

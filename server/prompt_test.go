@@ -71,7 +71,7 @@ func TestInstructionSources(t *testing.T) {
 // TestMessageSettings: what a message and the settings carry besides the prompt
 // reaches the model.
 func TestMessageSettings(t *testing.T) {
-	w := play(t, scripted.Say("one"), scripted.Say("two"))
+	w := play(t, scripted.Say("one"), scripted.Say("two"), scripted.Say("three"))
 	c := w.connect(t)
 	c.ok("session.create", obj{
 		"sessionId": id1, "clientName": "app", "reasoningSummary": "auto", "enableCitations": true, "sessionLimits": obj{"maxAiCredits": 30},
@@ -102,10 +102,22 @@ func TestMessageSettings(t *testing.T) {
 		}
 	}
 	c.fails(-32602, "session.send", obj{"sessionId": id1, "prompt": "x", "attachments": []any{obj{"type": "file"}}})
-	c.ok("session.create", obj{"sessionId": "22222222-2222-4222-8222-222222222222", "modelCapabilities": obj{"limits": obj{"max_output_tokens": 5}}})
+	id2 := "22222222-2222-4222-8222-222222222222"
+	c.ok("session.create", obj{"sessionId": id2, "reasoningEffort": "high", "modelCapabilities": obj{
+		"supports": obj{"reasoningEffort": false, "adaptive_thinking": "optional"},
+		"limits":   obj{"max_output_tokens": 5, "max_prompt_tokens": 777, "vision": obj{"max_prompt_image_size": 9}},
+	}})
 	var warning struct{ Message string }
 	c.awaitEvent("session.warning", &warning)
-	if !strings.Contains(warning.Message, "modelCapabilities.limits") {
+	if !strings.Contains(warning.Message, "modelCapabilities.supports.adaptive_thinking") || strings.Contains(warning.Message, "limits") {
 		t.Error(warning.Message)
+	}
+	from = c.count()
+	c.prompt(id2, "small")
+	var usage struct{ TokenLimit int }
+	c.eventFrom(from, "session.usage_info", &usage)
+	c.idle(from)
+	if last := w.model.Requests()[2]; last.MaxOutput != 5 || last.ReasoningEffort != "" || usage.TokenLimit != 777 {
+		t.Errorf("%+v, a window of %d", last, usage.TokenLimit)
 	}
 }
