@@ -100,7 +100,7 @@ func (r *Runtime) transcript(id string) string {
 // load ties the attachment to its session. At a later resume it is tied already, and
 // others may be using it: nothing is written that they read.
 func (h *Session) load(s *loaded) {
-	if h.sess == nil {
+	if h.sess != s { // also where one that was ending meanwhile has been tried before
 		h.sess, h.id = s, s.ID()
 	}
 	if asker := h.asker; asker != nil {

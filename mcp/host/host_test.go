@@ -206,7 +206,7 @@ func TestCalls(t *testing.T) {
 }
 
 // One server that is not there, one that ends, one that speaks something else: each
-// says why, and the good one works (R134).
+// says why, and the good one works.
 func TestBrokenServers(t *testing.T) {
 	r := newRig(t, nil)
 	r.set(map[string]mcp.Server{
@@ -233,7 +233,7 @@ func TestBrokenServers(t *testing.T) {
 }
 
 // A server of the older generation is spoken to in its way, whether it refuses the
-// newer one or keeps silent (R137).
+// newer one or keeps silent.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -287,7 +287,7 @@ func TestListChanged(t *testing.T) {
 }
 
 // A server that dies during a call fails the call, its tools are withdrawn, and the
-// next Start connects to it again (R132).
+// next Start connects to it again.
 func TestCrash(t *testing.T) {
 	r := newRig(t, nil)
 	r.set(map[string]mcp.Server{"s": mcptest.Server("plain"), "t": mcptest.Server("plain")})
@@ -312,7 +312,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A server's own children end with it, in time, by Stop and by Close (R131).
+// A server's own children end with it, in time, by Stop and by Close.
 func TestEnd(t *testing.T) {
 	r := newRig(t, nil)
 	forks := mcptest.Server("forks")
