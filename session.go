@@ -223,6 +223,10 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		return out, err
 	}
 	s.agents.settle(&out)
+	if cfg.ToolSearch != nil {
+		out.Search = cfg.ToolSearch.settings()
+		s.searching.Store(out.Search.On)
+	}
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err

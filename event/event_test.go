@@ -28,7 +28,7 @@ var payloads = []Payload{
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
 	SubagentStarted{}, SubagentCompleted{}, SubagentFailed{}, SubagentSelected{}, SubagentDeselected{}, Notification{}, TasksChanged{}, TaskComplete{},
 	AgentStarted{}, AgentEnded{}, AgentMoved{}, AgentRemoved{},
-	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, ClientMetadata{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
+	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, ClientMetadata{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{}, ToolSearchActivated{},
 	CanvasOpened{}, CanvasClosed{}, CanvasUnavailable{}, CanvasRecorded{}, CanvasRemoved{}, CanvasRegistry{}, FactoryUpdated{}, FactoryStarted{}, FactorySettled{},
 	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
 	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},

@@ -344,12 +344,13 @@ type currentTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+	Deferred    bool            `json:"deferLoading,omitempty"`
 }
 
 func currentTools(s *transom.Session, _ *target) (any, error) {
 	list := []currentTool{}
 	for _, t := range s.Tools() {
-		list = append(list, currentTool{t.Name, t.Description, t.Parameters})
+		list = append(list, currentTool{t.Name, t.Description, t.Parameters, t.Held})
 	}
 	return map[string]any{"tools": list}, nil
 }
