@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -361,16 +360,6 @@ func gone(t *testing.T, pid int) {
 			t.Fatalf("process %d is left", pid)
 		}
 	}
-}
-
-// alive reports whether a process runs: one that is dead and not waited for does
-// not.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !regexp.MustCompile(`\) [ZX] `).Match(raw)
 }
 
 // Servers whose configuration did not change keep their process; what is disabled
