@@ -3,6 +3,7 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,14 +78,6 @@ func (p *plugins) servers() map[string]json.RawMessage {
 				out[name] = cfg
 			}
 		}
-	}
-	return out
-}
-
-// agents are the files of the agents of the session's plugins.
-func (p *plugins) agents() (out []string) {
-	for _, one := range p.all() {
-		out = append(out, one.Agents...)
 	}
 	return out
 }
@@ -172,8 +165,10 @@ func (h *Session) Plugins() []Plugin {
 
 // ReloadPlugins reads the session's plugins anew, and the skills with them.
 func (h *Session) ReloadPlugins(ctx context.Context) error {
-	h.rt.plug(h.sess, h.sess.View().Dir)
-	err := h.rt.renewSkills(ctx, h.sess, true)
+	dir := h.sess.View().Dir
+	h.rt.plug(h.sess, dir)
+	h.rt.scanAgents(h.sess, dir)
+	err := errors.Join(h.rt.renewSkills(ctx, h.sess, true), h.refreshAgents(ctx))
 	h.sess.warnPlugins()
 	return wrap("session.plugins.reload", h.id, err)
 }
