@@ -1,11 +1,13 @@
 package transom
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
+	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
 	"github.com/transom-run/transom/trace"
@@ -33,8 +35,8 @@ type Message struct {
 	Immediate bool
 	// Attachments are objects of the protocol, such as {"type":"file","path":"…"}.
 	// They are kept with the message as the host gave them; the model reads of files,
-	// directories, selections and references in the prompt's text, and gets images
-	// and PDF documents as they are.
+	// directories, selections and references in the prompt's text, and gets PDF
+	// documents as they are and images, those in files too, as far as it takes them.
 	Attachments []json.RawMessage
 	// AgentMode is kept with the message.
 	AgentMode string
@@ -45,16 +47,19 @@ type Message struct {
 	// Context is the session's.
 	Trace trace.Context
 
-	lead, trail string // what the model reads of the attachments
+	read prompt.Attached // what the model reads of the attachments
 }
 
 func (Message) op() string { return "session.send" }
 
 // fits reports, as an error, that a message is too long for its event.
 func (m Message) fits() error {
-	size := len(m.Prompt) + len(m.DisplayPrompt) + len(m.trail) + len(m.lead)
+	size := len(m.Prompt) + len(m.DisplayPrompt) + len(m.read.Trail) + len(m.read.Lead)
 	for _, a := range m.Attachments {
 		size += len(a)
+	}
+	for i := range m.read.Images {
+		size += len(m.read.Images[i].Data)
 	}
 	if size > MaxPromptBytes {
 		return &Error{Op: m.op(), Kind: KindInvalidParams, Msg: fmt.Sprintf("the prompt has %d bytes with its attachments, more than the %d that one message may have: attach files by their path, or send it in parts", size, MaxPromptBytes)}
@@ -62,13 +67,24 @@ func (m Message) fits() error {
 	return nil
 }
 
+// attach finds out what the model reads of a message's attachments.
+func (h *Session) attach(m *Message) (err error) {
+	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
+		return err
+	}
+	if m.read, err = prompt.Attach(context.Background(), h.sess.View().Dir, m.Attachments); err != nil {
+		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
+	}
+	return m.fits()
+}
+
 func (m Message) body() (turn.Body, error) {
 	if err := m.fits(); err != nil {
 		return nil, err
 	}
 	return turn.Send{Headers: turn.WithTrace(m.RequestHeaders, m.Trace), Message: event.Queued{
-		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments, Lead: m.lead, Trail: m.trail,
-		AgentMode: m.AgentMode, Steering: m.Immediate,
+		Prompt: m.Prompt, DisplayPrompt: m.DisplayPrompt, Attachments: m.Attachments, Lead: m.read.Lead, Trail: m.read.Trail,
+		Images: m.read.Images, AgentMode: m.AgentMode, Steering: m.Immediate,
 	}}, nil
 }
 
@@ -135,6 +151,9 @@ type Configure struct {
 	// Vision says whether the model takes pictures; a change of the model without it
 	// goes back to what the provider says.
 	Vision *bool
+	// Abilities is what else is known better of the model than its provider knows; a
+	// change of the model without it takes what was said before away.
+	Abilities *Abilities
 
 	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
 	MaxAICredits *float64

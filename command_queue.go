@@ -53,7 +53,7 @@ func (a Arrange) body() (turn.Body, error) {
 		Op: a.Op, ID: a.ID, Position: a.Position, On: a.On, Headers: a.Message.RequestHeaders,
 		Message: event.Queued{
 			Prompt: a.Message.Prompt, DisplayPrompt: a.Message.DisplayPrompt, Attachments: a.Message.Attachments,
-			Lead: a.Message.lead, Trail: a.Message.trail, AgentMode: a.Message.AgentMode,
+			Lead: a.Message.read.Lead, Trail: a.Message.read.Trail, Images: a.Message.read.Images, AgentMode: a.Message.AgentMode,
 		},
 	}, nil
 }

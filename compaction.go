@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
 )
@@ -70,6 +71,28 @@ func (h History) Compact(ctx context.Context, instructions string) (event.Compac
 		}
 	}
 	return event.CompactionComplete{}, &Error{Op: op, Kind: KindClosing, SessionID: h.s.id, Msg: "the session ended before the summary was made"}
+}
+
+// Checkpoint is a summary that has taken the place of messages.
+type Checkpoint struct {
+	Number int // from 1, as they were made; a truncation takes numbers back
+	Title  string
+	File   string // its name in the directory checkpoints of the session's own
+	Text   string
+}
+
+// Checkpoints lists the summaries of the session's history, oldest first.
+func (h History) Checkpoints() ([]Checkpoint, error) {
+	list, err := session.Summaries(h.s.sess.Log())
+	if err != nil {
+		return nil, wrap("session.workspaces.listCheckpoints", h.s.id, err)
+	}
+	out := make([]Checkpoint, len(list))
+	for i, s := range list {
+		out[i] = Checkpoint{Number: s.Number, Text: s.Text}
+		out[i].Title, out[i].File = turn.Checkpoint(s.Number, s.Text)
+	}
+	return out, nil
 }
 
 // Summary asks the model for a summary of the conversation, in markdown, for

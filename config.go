@@ -1,6 +1,7 @@
 package transom
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -113,6 +114,11 @@ type SessionConfig struct {
 	Citations        bool
 	// Vision says whether the model takes pictures; nil: as its provider says.
 	Vision *bool
+	// Abilities is what else the host knows better of the model than its provider.
+	Abilities *Abilities
+	// ToolSearch holds tools back until the model looks for them; nil holds none
+	// back. Not stored.
+	ToolSearch *ToolSearch
 	// NoSockets keeps requests to an account's models on HTTP, where those have
 	// WebSockets.
 	NoSockets bool
@@ -218,6 +224,8 @@ type ResumeConfig struct {
 	ReasoningSummary *string
 	Citations        *bool
 	Vision           *bool
+	Abilities        *Abilities
+	ToolSearch       *ToolSearch
 	NoSockets        *bool
 	Compaction       *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never
@@ -303,6 +311,28 @@ type ModelConfig struct {
 	// unknown.
 	PromptTokens, ContextTokens, MaxOutput int
 	Vision                                 bool
+	Images                                 model.ImageLimits
+}
+
+// Abilities is what a host knows better of a model than its provider; zero fields
+// leave it to that. It holds until the session changes to another model, and is not
+// stored.
+type Abilities struct {
+	// Reasons says whether the model takes a reasoning effort. One that does not is
+	// sent none.
+	Reasons *bool
+	// The window is PromptTokens, else ContextTokens; answers are bounded by
+	// OutputTokens.
+	PromptTokens, ContextTokens, OutputTokens int
+	Images                                    model.ImageLimits
+}
+
+// window is the size of the window, in tokens; 0 where nothing is said of it.
+func (a *Abilities) window() int {
+	if a == nil {
+		return 0
+	}
+	return cmp.Or(max(a.PromptTokens, 0), max(a.ContextTokens, 0))
 }
 
 // Decision answers a permission question.

@@ -54,6 +54,9 @@ func (h *Session) query(ctx context.Context, kind model.Interaction, question st
 		Messages: append(slices.Clip(v.Window.Messages(v.Live.Settings.System)), model.Message{Role: model.User, Text: question}),
 	}
 	p, err := h.sess.models.provider(ctx, &req)
+	if err == nil {
+		err = h.sess.show(ctx, &req)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -43,6 +43,7 @@ type models struct {
 	choice   *catalog.Choice // nil where err says why, or where answers alone does
 	err      error
 	told     int // the size of the window that the session goes by
+	bounds   int // as a host says it; 0: it says nothing
 }
 
 // models resolves who answers a session. It makes no connection. That there is
@@ -154,17 +155,41 @@ func (m *models) selected() string {
 func (m *models) window() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = cmp.Or(m.rt.cfg.ContextWindow, catalog.DefaultContextWindow)
-	if m.choice != nil {
-		m.told = m.choice.Model.ContextWindow
-	}
+	m.told = m.size()
 	return m.told
+}
+
+// size is the size of the window, where no model has said another. mu is held.
+func (m *models) size() int {
+	switch {
+	case m.bounds > 0:
+		return m.bounds
+	case m.choice != nil:
+		return m.choice.Model.ContextWindow
+	}
+	return cmp.Or(m.rt.cfg.ContextWindow, catalog.DefaultContextWindow)
+}
+
+// bound takes the size of the window as a host says it. 0 takes what it said away:
+// the size is what is known without, until the next request may tell more.
+func (m *models) bound(tokens int) {
+	m.mu.Lock()
+	had := m.bounds
+	m.bounds = tokens
+	size := m.size()
+	m.mu.Unlock()
+	if tokens != had {
+		m.learn(size)
+	}
 }
 
 // learn tells the session the size of the window of the model that it asks now,
 // where that is another than it goes by.
 func (m *models) learn(tokens int) {
 	m.mu.Lock()
+	if m.bounds > 0 {
+		tokens = m.bounds
+	}
 	news := tokens > 0 && tokens != m.told && m.sized != nil
 	if news {
 		m.told = tokens
@@ -206,9 +231,13 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			return nil, err
 		}
 	}
+	learn := m.learn
+	if req.AgentID != "" {
+		learn = func(int) {} // the window of another agent's model is not the session's
+	}
 	switch {
 	case isListed:
-		m.learn(listed.ContextWindow)
+		learn(listed.ContextWindow)
 	case choice.Account != nil:
 		asked := *choice
 		asked.Source = catalog.FromGitHub
@@ -216,10 +245,10 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			asked.Model = model.Info{ID: req.Model, ContextWindow: catalog.DefaultContextWindow}
 		}
 		if info, err := asked.Describe(ctx); err == nil {
-			m.learn(info.ContextWindow)
+			learn(info.ContextWindow)
 		}
 	default:
-		m.learn(choice.Model.ContextWindow)
+		learn(choice.Model.ContextWindow)
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID

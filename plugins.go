@@ -2,7 +2,6 @@ package transom
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -65,19 +64,6 @@ func (p *plugins) all() []sessionPlugin {
 func (p *plugins) skills() (out []skill.Place) {
 	for _, one := range p.all() {
 		out = append(out, one.Skills...)
-	}
-	return out
-}
-
-// servers are the MCP servers of the session's plugins, as their files have them.
-func (p *plugins) servers() map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	for _, one := range p.all() {
-		for name, cfg := range one.Servers {
-			if _, taken := out[name]; !taken {
-				out[name] = cfg
-			}
-		}
 	}
 	return out
 }

@@ -68,7 +68,7 @@ func entries(models []ModelConfig) []catalog.Entry {
 	for i, e := range models {
 		out[i] = catalog.Entry{
 			ID: e.ID, Provider: e.Provider, WireModel: e.WireModel, ModelID: e.ModelID, Name: e.Name,
-			MaxPromptTokens: e.PromptTokens, MaxContextTokens: e.ContextTokens, MaxOutputTokens: e.MaxOutput, Vision: e.Vision,
+			MaxPromptTokens: e.PromptTokens, MaxContextTokens: e.ContextTokens, MaxOutputTokens: e.MaxOutput, Vision: e.Vision, Images: e.Images,
 		}
 	}
 	return out

@@ -17,13 +17,15 @@ type shape struct {
 	summary    *string
 	citations  *bool
 	vision     *bool
+	abilities  *Abilities
 	noSockets  *bool
 }
 
 // shaping puts a host's settings into a session's model requests.
 type shaping struct {
-	mu    sync.Mutex
-	shape shape
+	mu     sync.Mutex
+	shape  shape
+	fitted fitted
 }
 
 // set takes what a host configures.
@@ -42,6 +44,9 @@ func (s *shaping) set(in shape) {
 	if in.vision != nil {
 		s.shape.vision = in.vision
 	}
+	if in.abilities != nil {
+		s.shape.abilities = in.abilities
+	}
 	if in.noSockets != nil {
 		s.shape.noSockets = in.noSockets
 	}
@@ -49,10 +54,10 @@ func (s *shaping) set(in shape) {
 
 // switched notes that another model answers: what was said of the abilities of the
 // one before holds no longer.
-func (s *shaping) switched(vision *bool) {
+func (s *shaping) switched(vision *bool, abilities *Abilities) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shape.vision = vision
+	s.shape.vision, s.shape.abilities = vision, abilities
 }
 
 func (s *shaping) get() shape {
@@ -72,22 +77,24 @@ func (s *loaded) model(ctx context.Context, req *model.Request) (model.Provider,
 	if in.summary != nil {
 		req.ReasoningSummary = *in.summary
 	}
+	if a := in.abilities; a != nil && s.known(req) {
+		req.MaxOutput = a.OutputTokens
+		if a.Reasons != nil && !*a.Reasons {
+			req.ReasoningEffort, req.ReasoningSummary = "", ""
+		}
+	}
 	req.Citations = in.citations != nil && *in.citations
 	req.NoSockets = in.noSockets != nil && *in.noSockets
 	if in.clientName != nil {
 		s.sign(req, *in.clientName)
 	}
-	if pictured(req.Messages) {
-		sees := in.vision
-		if sees == nil {
-			v := s.models.vision(ctx, req.Model)
-			sees = &v
-		}
-		if !*sees {
-			req.Messages = blind(req.Messages)
-		}
-	}
-	return p, nil
+	return p, s.show(ctx, req)
+}
+
+// known reports whether a request is for the session's model, of which its host may
+// know more: another agent may have a model of its own.
+func (s *loaded) known(req *model.Request) bool {
+	return req.Interaction != model.ForSubagent || req.Model == s.View().Model
 }
 
 // sign names the client in the User-Agent, unless the host has set one.
@@ -124,56 +131,4 @@ func (m *models) agentHeader() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.has.own != nil && agentHeader(m.has.own.Headers)
-}
-
-// vision reports whether a model takes pictures. Only an account says so of its
-// models; others are taken to.
-func (m *models) vision(ctx context.Context, id string) bool {
-	m.mu.Lock()
-	answers, choice := m.answers, m.choice
-	_, listed := m.listed(id)
-	m.mu.Unlock()
-	if answers != nil || listed || choice == nil || choice.Account == nil {
-		return true
-	}
-	list, err := choice.Account.Models(ctx)
-	if err != nil {
-		return true
-	}
-	for i, info := range list {
-		if info.ID == id || id == "" && i == 0 {
-			return info.Vision
-		}
-	}
-	return true
-}
-
-func pictured(ms []model.Message) bool {
-	for i := range ms {
-		if len(ms[i].Images) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// blind is a window for a model that takes no pictures. What a user sent is said
-// to be missing; a tool's result has its text.
-func blind(ms []model.Message) []model.Message {
-	out := make([]model.Message, len(ms))
-	for i, m := range ms {
-		for _, image := range m.Images {
-			if m.Role != model.User {
-				break
-			}
-			name := image.Name
-			if name == "" {
-				name = "an image"
-			}
-			m.Text += "\n(" + name + " is not shown: the model in use takes no images.)"
-		}
-		m.Images = nil
-		out[i] = m
-	}
-	return out
 }

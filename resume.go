@@ -45,7 +45,7 @@ func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig
 				case <-ctx.Done():
 					return nil, wrap(op, id, context.Cause(ctx))
 				}
-				h.events = newEvents(h.client.ID)
+				h.events, h.sess = newEvents(h.client.ID), nil // of what is gone; nobody has the handle yet
 				continue
 			}
 		}

@@ -75,9 +75,10 @@ type loaded struct {
 	plugins    plugins
 	canvases   canvases
 	factories  factories
-	files      sync.Mutex // held while the session's own files are changed
-	captured   captures   // files as they were before tools wrote to them
-	servers    servers    // MCP
+	files      sync.Mutex  // held while the session's own files are changed
+	captured   captures    // files as they were before tools wrote to them
+	servers    servers     // MCP
+	searching  atomic.Bool // tools may be held back
 }
 
 // Open makes a runtime. It does no network access, and reads nothing of the
@@ -196,6 +197,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
 	sess.agents.answer(&begin)
+	models.bounds = cfg.Abilities.window()
 	begin.Settings.TokenLimit = models.window()
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)

@@ -76,6 +76,8 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 	if set.Awaited, err = r.serve(s, cfg.MCP, cfg.Dir); err != nil {
 		return err
 	}
+	set.Search = cfg.ToolSearch.settings()
+	s.searching.Store(set.Search.On)
 	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (r *Runtime) furnish(ctx context.Context, s *loaded, cfg SessionConfig, set
 	if err := r.tools(s, cfg, set); err != nil {
 		return nil, err
 	}
-	s.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, &cfg.NoSockets})
+	s.requests.set(shape{&cfg.ClientName, &cfg.ReasoningSummary, &cfg.Citations, cfg.Vision, cfg.Abilities, &cfg.NoSockets})
 	return selected, s.system.begin(ctx, r.cfg.Dir, cfg, set)
 }
 

@@ -106,7 +106,7 @@ func status(s *transom.Session, name string) mcp.State {
 }
 
 // A server starts with the first message, its tools are offered and run where they
-// are approved, and it keeps its process through a clear (R13).
+// are approved, and it keeps its process through a clear.
 func TestServers(t *testing.T) {
 	w := servers(t,
 		call("c1", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "one"},
@@ -177,7 +177,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Nobody is asked, and nothing runs, where nobody approves (R99); a denied call
+// Nobody is asked, and nothing runs, where nobody approves; a denied call
 // leaves the server alone.
 func TestServersUnapproved(t *testing.T) {
 	w := servers(t, call("c1", "s-where", `{}`), model.Message{Text: "done"})
@@ -189,7 +189,7 @@ func TestServersUnapproved(t *testing.T) {
 }
 
 // A server that dies in a call is connected to anew before the next model call: what
-// is offered can be called (R132).
+// is offered can be called.
 func TestServerDies(t *testing.T) {
 	w := servers(t, call("c1", "s-dies", `{}`), call("c2", "s-get_env", `{"name":"PATH"}`), model.Message{Text: "done"})
 	s := w.create(transom.SessionConfig{

@@ -13,7 +13,6 @@ import (
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
-	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
@@ -101,7 +100,7 @@ func (r *Runtime) transcript(id string) string {
 // load ties the attachment to its session. At a later resume it is tied already, and
 // others may be using it: nothing is written that they read.
 func (h *Session) load(s *loaded) {
-	if h.sess == nil {
+	if h.sess != s { // also where one that was ending meanwhile has been tried before
 		h.sess, h.id = s, s.ID()
 	}
 	if asker := h.asker; asker != nil {
@@ -162,9 +161,13 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	in.Settings = &settings
 	in.Select = s.agents.selection()
 	if cfg.Model != nil && *cfg.Model != s.View().Model {
-		s.requests.switched(nil)
+		s.requests.switched(nil, nil)
+		s.models.bound(0)
 	}
-	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.NoSockets})
+	s.requests.set(shape{cfg.ClientName, cfg.ReasoningSummary, cfg.Citations, cfg.Vision, cfg.Abilities, cfg.NoSockets})
+	if cfg.Abilities != nil {
+		s.models.bound(cfg.Abilities.window())
+	}
 	h.load(s)
 	_, err = s.Do(context.WithoutCancel(ctx), in, sub)
 	s.reposted()
@@ -220,6 +223,10 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		return out, err
 	}
 	s.agents.settle(&out)
+	if cfg.ToolSearch != nil {
+		out.Search = cfg.ToolSearch.settings()
+		s.searching.Store(out.Search.On)
+	}
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err
@@ -326,25 +333,21 @@ func (h *Session) located(c Command) (Command, error) {
 			set.reoffers = true
 		}
 	}
-	if set.Vision != nil || set.Model != nil && *set.Model != h.sess.View().Model {
-		h.sess.requests.switched(set.Vision)
+	switch {
+	case set.Model != nil && *set.Model != h.sess.View().Model:
+		h.sess.requests.switched(set.Vision, set.Abilities)
+		h.sess.models.bound(set.Abilities.window())
+	case set.Vision != nil || set.Abilities != nil:
+		h.sess.requests.set(shape{vision: set.Vision, abilities: set.Abilities})
+		if set.Abilities != nil {
+			h.sess.models.bound(set.Abilities.window())
+		}
 	}
 	var err error
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
 	}
 	return set, err
-}
-
-// attach finds out what the model reads of a message's attachments.
-func (h *Session) attach(m *Message) (err error) {
-	if err := m.fits(); err != nil || len(m.Attachments) == 0 {
-		return err
-	}
-	if m.lead, m.trail, err = prompt.Attach(h.sess.View().Dir, m.Attachments); err != nil {
-		return &Error{Kind: KindInvalidParams, Msg: err.Error(), Err: err}
-	}
-	return nil
 }
 
 // do posts a command and waits for its result.

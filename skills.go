@@ -419,25 +419,3 @@ func invoked(t tool.Skill, hidden bool, trigger string) event.SkillInvoked {
 		Source: t.Source, PluginName: t.Plugin, PluginVersion: t.PluginVersion, Trigger: trigger,
 	}
 }
-
-// preload reads the skills that an agent's definition names, for its prompt: text
-// is theirs, events are to be published where the agent begins, and missing are
-// names that there is no enabled skill of.
-func (s *loaded) preload(names []string) (text string, events []event.SkillInvoked, missing []string) {
-	var parts []string
-	for _, name := range names {
-		found, ok := s.skills.list().Lookup(name)
-		if !ok || !s.skills.enabled(found.Name) {
-			missing = append(missing, name)
-			continue
-		}
-		t, err := found.Read()
-		if err != nil {
-			missing = append(missing, name)
-			continue
-		}
-		parts = append(parts, window.SkillContext(t.Name, t.Path, t.Text))
-		events = append(events, invoked(t, found.Hidden, event.SkillByLoad))
-	}
-	return strings.Join(parts, "\n\n"), events, missing
-}

@@ -30,11 +30,15 @@ func (h *Session) Usage() Usage {
 
 // Window is what the model would be sent now, in estimated tokens.
 type Window struct {
-	Limit        int // of the model
-	SystemTokens int
-	ToolTokens   int // of all tool definitions
-	Messages     []WindowMessage
-	Tools        []WindowTool
+	Limit int // of the model
+	// Background and Blocking are the sizes at which the window is summarised by
+	// itself, and at which a model call waits for that; Limit where it never is.
+	Background, Blocking int
+	Compactions          int // summaries that have taken the place of messages
+	SystemTokens         int
+	ToolTokens           int // of all tool definitions
+	Messages             []WindowMessage
+	Tools                []WindowTool
 }
 
 // WindowMessage is a message of the window.
@@ -50,7 +54,8 @@ type WindowTool struct {
 	Description string
 	Parameters  []byte // JSON Schema
 	Source      string // "custom", "builtin" or "mcp"
-	Tokens      int
+	Tokens      int    // in the model's list; 0 where it is held back
+	Held        bool   // left out of the model's list until a tool search finds it
 }
 
 // MessageTokens is the size of all messages.
@@ -69,6 +74,10 @@ func (w Window) Tokens() int { return w.SystemTokens + w.ToolTokens + w.MessageT
 func (h *Session) Window() Window {
 	v := h.sess.View()
 	w := Window{Limit: v.Limit(), SystemTokens: model.EstimateText(v.Live.Settings.System), Tools: tools(v)}
+	w.Background, w.Blocking, w.Compactions = w.Limit, w.Limit, v.Compactions
+	if c := v.Live.Settings.Compaction; c.Enabled {
+		w.Background, w.Blocking = int(float64(w.Limit)*c.Background), int(float64(w.Limit)*c.Blocking)
+	}
 	names := map[string]string{}
 	for _, m := range v.Window.Messages("") {
 		for _, c := range m.Calls {
@@ -87,12 +96,14 @@ func (h *Session) Tools() []WindowTool { return tools(h.sess.View()) }
 
 func tools(v *turn.State) []WindowTool {
 	var out []WindowTool
-	defs := v.Live.Offers.Definitions()
-	for i, o := range v.Live.Offers.List() {
-		out = append(out, WindowTool{
-			Name: o.Name, Description: o.Description, Parameters: defs[i].Parameters,
-			Source: string(o.Source), Tokens: model.EstimateTool(&defs[i]),
-		})
+	offers := v.Live.Offers
+	for _, o := range offers.List() {
+		def := o.Definition()
+		t := WindowTool{Name: o.Name, Description: o.Description, Parameters: def, Source: string(o.Source), Held: offers.Held(o.Name)}
+		if !t.Held {
+			t.Tokens = model.EstimateTool(&model.ToolDef{Name: o.Name, Description: o.Description, Parameters: def})
+		}
+		out = append(out, t)
 	}
 	return out
 }

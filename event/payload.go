@@ -150,6 +150,8 @@ type CompactionComplete struct {
 	MessagesRemoved    int             `json:"messagesRemoved"`
 	TokensRemoved      int             `json:"tokensRemoved"`
 	TokensUsed         *CompactionCost `json:"compactionTokensUsed,omitempty"`
+	CheckpointNumber   int             `json:"checkpointNumber,omitempty"` // of the summary, from 1
+	CheckpointPath     string          `json:"checkpointPath,omitempty"`   // where it is kept as a file, too
 }
 
 // CompactionCost is what making a summary cost.
@@ -162,6 +164,15 @@ type CompactionCost struct {
 	Duration         int64  `json:"duration"` // milliseconds
 }
 
+// AttachedImage is an image as a model is shown it, read from an attached file when
+// the message was sent: the file may be another, or gone, when the window is folded
+// again.
+type AttachedImage struct {
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Data     string `json:"data"` // base64
+}
+
 // UserMessage is a prompt as it reaches the model.
 type UserMessage struct {
 	Content            string            `json:"content"`
@@ -169,6 +180,7 @@ type UserMessage struct {
 	MessageID          string            `json:"messageId,omitempty"`
 	Source             string            `json:"source,omitempty"`
 	Attachments        []json.RawMessage `json:"attachments,omitempty"`
+	Images             []AttachedImage   `json:"images,omitempty"` // read from attached files
 	NativeDocTypes     []string          `json:"supportedNativeDocumentMimeTypes"`
 	Delivery           string            `json:"delivery"` // "idle", "queued" or "steering"
 	AgentMode          string            `json:"agentMode,omitempty"`
@@ -480,6 +492,7 @@ type Queued struct {
 	DisplayPrompt  string            `json:"displayPrompt,omitempty"`
 	Source         string            `json:"source,omitempty"`
 	Attachments    []json.RawMessage `json:"attachments,omitempty"`
+	Images         []AttachedImage   `json:"images,omitempty"`
 	Lead           string            `json:"lead,omitempty"`  // what the model reads before the prompt
 	Trail          string            `json:"trail,omitempty"` // and after it
 	AgentMode      string            `json:"agentMode,omitempty"`

@@ -48,6 +48,7 @@ var ours = map[string]string{
 	"session.task_complete summary": "the published Go type has no members; the TypeScript type has these",
 	"session.task_complete success": "the published Go type has no members; the TypeScript type has these",
 	"session.idle backgroundTasks":  "an idle event that comes while other work goes on names it",
+	"user.message images":           "the SDKs know no place for what an attached file held; the window is folded from it",
 }
 
 // examples are values that the published types restrict to a list, or to a shape.

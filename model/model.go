@@ -105,6 +105,8 @@ type Request struct {
 	Tools           []ToolDef
 	Stream          bool // as the session's streaming setting: never otherwise
 	ReasoningEffort string
+	// MaxOutput bounds the answer, in tokens; 0 is as the provider is set up.
+	MaxOutput int
 	// ReasoningSummary asks for summaries of the reasoning ("auto", "concise",
 	// "detailed"), where the wire has them.
 	ReasoningSummary string
@@ -207,8 +209,30 @@ type Info struct {
 	ContextWindow int // tokens; 0 where unknown
 	MaxOutput     int // tokens; 0 where unknown
 	Vision        bool
+	Images        ImageLimits // where Vision is set
 	// Raw is the provider's own description, where it gave one.
 	Raw json.RawMessage
+}
+
+// ImageLimits is what a model takes of images. Zero fields are unknown.
+type ImageLimits struct {
+	Types []string // MIME types
+	Count int      // images in one request
+	Bytes int      // of one image
+}
+
+// Over returns l with what o knows in its place.
+func (l ImageLimits) Over(o ImageLimits) ImageLimits {
+	if o.Types != nil {
+		l.Types = o.Types
+	}
+	if o.Count > 0 {
+		l.Count = o.Count
+	}
+	if o.Bytes > 0 {
+		l.Bytes = o.Bytes
+	}
+	return l
 }
 
 // Lister is a provider that knows which models there are.

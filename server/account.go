@@ -41,6 +41,8 @@ type modelSupports struct {
 type modelLimits struct {
 	MaxContextWindowTokens int `json:"max_context_window_tokens"`
 	MaxOutputTokens        int `json:"max_output_tokens,omitempty"`
+
+	Vision *wireImageLimits `json:"vision,omitempty"`
 }
 
 // describeModel passes on the provider's own description where it has what
@@ -58,10 +60,14 @@ func describeModel(m model.Info) any {
 	if name == "" {
 		name = m.ID
 	}
-	return modelEntry{ID: m.ID, Name: name, Capabilities: modelCapabilities{
+	e := modelEntry{ID: m.ID, Name: name, Capabilities: modelCapabilities{
 		Supports: modelSupports{Vision: m.Vision},
 		Limits:   modelLimits{MaxContextWindowTokens: m.ContextWindow, MaxOutputTokens: m.MaxOutput},
 	}}
+	if in := m.Images; in.Types != nil || in.Count > 0 || in.Bytes > 0 {
+		e.Capabilities.Limits.Vision = &wireImageLimits{in.Types, in.Count, in.Bytes}
+	}
+	return e
 }
 
 // listModels lists what sessions without a provider of their own can use.

@@ -119,13 +119,6 @@ func activity(s *transom.Session, _ *target) (any, error) {
 	return map[string]any{"hasActiveWork": busy, "abortable": busy}, nil
 }
 
-// Shares of the prompt limit at which a session's history is made shorter: in the
-// background, and before another model call.
-const (
-	backgroundShare = 0.80
-	blockingShare   = 0.95
-)
-
 type contextInfoParams struct {
 	target
 	PromptTokenLimit int    `json:"promptTokenLimit"`
@@ -149,11 +142,15 @@ type contextInfoResult struct {
 // limits of a window, in tokens.
 type limits struct{ prompt, all, buffer, compaction int }
 
-func limitsOf(prompt, output int) limits {
-	return limits{
-		prompt: prompt, all: prompt + output,
-		buffer: output + prompt - int(float64(prompt)*blockingShare), compaction: int(float64(prompt) * backgroundShare),
+// limitsOf is what the session's own thresholds come to with a limit.
+func limitsOf(w transom.Window, prompt, output int) limits {
+	share := func(part int) int {
+		if w.Limit <= 0 {
+			return prompt
+		}
+		return int(float64(prompt) * float64(part) / float64(w.Limit))
 	}
+	return limits{prompt: prompt, all: prompt + output, buffer: output + prompt - share(w.Blocking), compaction: share(w.Background)}
 }
 
 // contextInfo measures the window with the estimate that all models share.
@@ -163,7 +160,7 @@ func contextInfo(s *transom.Session, p *contextInfoParams) (any, error) {
 	if prompt <= 0 {
 		prompt = w.Limit
 	}
-	l := limitsOf(prompt, max(0, p.OutputTokenLimit))
+	l := limitsOf(w, prompt, max(0, p.OutputTokenLimit))
 	out := contextInfoResult{
 		ModelName: cmp.Or(p.SelectedModel, s.Info().Model, "default"), PromptTokenLimit: prompt, Limit: l.all, TotalTokens: w.Tokens(),
 		SystemTokens: w.SystemTokens, ConversationTokens: w.MessageTokens(), ToolDefinitionsTokens: w.ToolTokens,
@@ -209,10 +206,10 @@ type attributionResult struct {
 // definition, and each tool's results.
 func attribution(s *transom.Session, _ *target) (any, error) {
 	w, model := s.Window(), s.Info().Model
-	l := limitsOf(w.Limit, 0)
+	l := limitsOf(w, w.Limit, 0)
 	out := attributionResult{
 		ModelID: cmp.Or(model, "default"), ModelSource: "selected", PromptTokenLimit: w.Limit, Limit: l.all,
-		BufferTokens: l.buffer, CompactionThreshold: l.compaction, TotalTokens: w.Tokens(), Compactions: map[string]int{"count": 0},
+		BufferTokens: l.buffer, CompactionThreshold: l.compaction, TotalTokens: w.Tokens(), Compactions: map[string]int{"count": w.Compactions},
 		Entries: []attributionEntry{{ID: "system", Kind: "system", Label: "System message", Tokens: w.SystemTokens}},
 	}
 	if model == "" {
@@ -347,12 +344,13 @@ type currentTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+	Deferred    bool            `json:"deferLoading,omitempty"`
 }
 
 func currentTools(s *transom.Session, _ *target) (any, error) {
 	list := []currentTool{}
 	for _, t := range s.Tools() {
-		list = append(list, currentTool{t.Name, t.Description, t.Parameters})
+		list = append(list, currentTool{t.Name, t.Description, t.Parameters, t.Held})
 	}
 	return map[string]any{"tools": list}, nil
 }

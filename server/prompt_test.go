@@ -71,7 +71,7 @@ func TestInstructionSources(t *testing.T) {
 // TestMessageSettings: what a message and the settings carry besides the prompt
 // reaches the model.
 func TestMessageSettings(t *testing.T) {
-	w := play(t, scripted.Say("one"), scripted.Say("two"))
+	w := play(t, scripted.Say("one"), scripted.Say("two"), scripted.Say("three"))
 	c := w.connect(t)
 	c.ok("session.create", obj{
 		"sessionId": id1, "clientName": "app", "reasoningSummary": "auto", "enableCitations": true, "sessionLimits": obj{"maxAiCredits": 30},
@@ -102,10 +102,62 @@ func TestMessageSettings(t *testing.T) {
 		}
 	}
 	c.fails(-32602, "session.send", obj{"sessionId": id1, "prompt": "x", "attachments": []any{obj{"type": "file"}}})
-	c.ok("session.create", obj{"sessionId": "22222222-2222-4222-8222-222222222222", "modelCapabilities": obj{"limits": obj{"max_output_tokens": 5}}})
+	id2 := "22222222-2222-4222-8222-222222222222"
+	c.ok("session.create", obj{"sessionId": id2, "reasoningEffort": "high", "modelCapabilities": obj{
+		"supports": obj{"reasoningEffort": false, "adaptive_thinking": "optional"},
+		"limits":   obj{"max_output_tokens": 5, "max_prompt_tokens": 777, "vision": obj{"max_prompt_image_size": 9}},
+	}})
 	var warning struct{ Message string }
 	c.awaitEvent("session.warning", &warning)
-	if !strings.Contains(warning.Message, "modelCapabilities.limits") {
+	if !strings.Contains(warning.Message, "modelCapabilities.supports.adaptive_thinking") || strings.Contains(warning.Message, "limits") {
 		t.Error(warning.Message)
+	}
+	from = c.count()
+	c.prompt(id2, "small")
+	var usage struct{ TokenLimit int }
+	c.eventFrom(from, "session.usage_info", &usage)
+	c.idle(from)
+	if last := w.model.Requests()[2]; last.MaxOutput != 5 || last.ReasoningEffort != "" || usage.TokenLimit != 777 {
+		t.Errorf("%+v, a window of %d", last, usage.TokenLimit)
+	}
+}
+
+// TestToolSearchSetting: tools are held back as the client says, and it can see
+// which.
+func TestToolSearchSetting(t *testing.T) {
+	w := play(t, scripted.Say("one"))
+	c := w.connect(t)
+	never := hostTool("never")
+	never["defer"] = "never"
+	c.ok("session.create", obj{"sessionId": id1, "toolSearch": obj{"deferThreshold": 1}, "tools": []any{never, hostTool("later")}})
+	c.prompt(id1, "go")
+	c.idle(0)
+	var names []string
+	for _, d := range w.model.Requests()[0].Tools {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, " "); got != "tool_search_tool never" {
+		t.Error(got)
+	}
+	var out struct {
+		Tools []struct {
+			Name         string
+			DeferLoading bool
+		}
+	}
+	c.ok("session.tools.getCurrentMetadata", obj{"sessionId": id1}, &out)
+	for _, tool := range out.Tools {
+		if tool.DeferLoading != (tool.Name == "later") {
+			t.Errorf("%+v", tool)
+		}
+	}
+	if len(out.Tools) != 3 {
+		t.Errorf("%+v", out.Tools)
+	}
+	types, _ := c.events(id1, true)
+	for _, typ := range types {
+		if typ == "session.warning" {
+			t.Error("a warning though the setting is served")
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/model"
 )
 
 // providerMethods are those about whom a session's requests go to.
@@ -61,7 +62,7 @@ func providerModels(list []wireModel) []transom.ModelConfig {
 		out[i] = transom.ModelConfig{
 			ID: m.ID, Provider: m.Provider, WireModel: m.WireModel, ModelID: m.ModelID, Name: m.Name,
 			PromptTokens: m.MaxPromptTokens, ContextTokens: m.MaxContextWindowTokens, MaxOutput: m.MaxOutputTokens,
-			Vision: m.Capabilities.Supports.Vision,
+			Vision: m.Capabilities.Supports.Vision, Images: model.ImageLimits(value(m.Capabilities.Limits.Vision)),
 		}
 	}
 	return out

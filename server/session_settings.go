@@ -74,7 +74,7 @@ func switchModel(q *call, p *switchModelParams) {
 		q.Reply(nil, invalid(q.op(), "session.model.switchTo needs a modelId"))
 		return
 	}
-	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, Vision: p.Capabilities.vision()}
+	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities()}
 	q.sess.Post(c, q.answer(func(any) any {
 		i := q.sess.Info()
 		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort}}

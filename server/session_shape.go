@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/model"
 )
 
 // shapeParams is what session.create and session.resume say about model requests:
@@ -16,6 +17,7 @@ type shapeParams struct {
 	Limits           *wireLimits       `json:"sessionLimits"`
 	CAPI             *wireCAPI         `json:"capi"`
 	DefaultAgent     *wireDefaultAgent `json:"defaultAgent"`
+	ToolSearch       *wireToolSearch   `json:"toolSearch"`
 
 	CustomAgents   []wireAgent `json:"customAgents"`
 	Agent          *string     `json:"agent"`
@@ -30,9 +32,23 @@ type shapeParams struct {
 // wireCapabilities is what a host knows better of a model than its provider.
 type wireCapabilities struct {
 	Supports struct {
-		Vision *bool `json:"vision"`
+		Vision           *bool           `json:"vision"`
+		ReasoningEffort  *bool           `json:"reasoningEffort"`
+		AdaptiveThinking json.RawMessage `json:"adaptive_thinking"`
 	} `json:"supports"`
-	Limits json.RawMessage `json:"limits"`
+	Limits struct {
+		Prompt  int             `json:"max_prompt_tokens"`
+		Context int             `json:"max_context_window_tokens"`
+		Output  int             `json:"max_output_tokens"`
+		Vision  wireImageLimits `json:"vision"`
+	} `json:"limits"`
+}
+
+// wireImageLimits is what a model takes of images.
+type wireImageLimits struct {
+	Types []string `json:"supported_media_types,omitempty"`
+	Count int      `json:"max_prompt_images,omitempty"`
+	Bytes int      `json:"max_prompt_image_size,omitempty"`
 }
 
 // vision is what the host says of pictures; nil is nothing.
@@ -43,12 +59,23 @@ func (w *wireCapabilities) vision() *bool {
 	return w.Supports.Vision
 }
 
-// unserved names what has no effect.
-func (w *wireCapabilities) unserved() []string {
-	if w == nil || !present(w.Limits) || isEmpty(w.Limits) {
+// abilities is what it says of the rest; nil is nothing.
+func (w *wireCapabilities) abilities() *transom.Abilities {
+	if w == nil {
 		return nil
 	}
-	return []string{"modelCapabilities.limits"}
+	return &transom.Abilities{
+		Reasons: w.Supports.ReasoningEffort, PromptTokens: w.Limits.Prompt, ContextTokens: w.Limits.Context,
+		OutputTokens: w.Limits.Output, Images: model.ImageLimits(w.Limits.Vision),
+	}
+}
+
+// unserved names what has no effect.
+func (w *wireCapabilities) unserved() []string {
+	if w == nil || !present(w.Supports.AdaptiveThinking) {
+		return nil
+	}
+	return []string{"modelCapabilities.supports.adaptive_thinking"}
 }
 
 // wireCAPI is about the models of accounts.
@@ -69,6 +96,19 @@ type wireLimits struct {
 	MaxAICredits *float64 `json:"maxAiCredits"`
 }
 
+type wireToolSearch struct {
+	Enabled   *bool `json:"enabled"`
+	Threshold *int  `json:"deferThreshold"`
+}
+
+// search is what the host says of it; nil is nothing.
+func (w *wireToolSearch) search() *transom.ToolSearch {
+	if w == nil {
+		return nil
+	}
+	return &transom.ToolSearch{Disabled: w.Enabled != nil && !*w.Enabled, DeferThreshold: w.Threshold}
+}
+
 type wireDefaultAgent struct {
 	ExcludedTools []string `json:"excludedTools"`
 }
@@ -76,7 +116,9 @@ type wireDefaultAgent struct {
 // begin puts the settings into the configuration of a new session.
 func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = value(p.ClientName), value(p.ReasoningSummary), value(p.Citations)
-	cfg.Vision, cfg.NoSockets = p.Capabilities.vision(), value(p.CAPI.noSockets())
+	cfg.Vision, cfg.Abilities = p.Capabilities.vision(), p.Capabilities.abilities()
+	cfg.ToolSearch = p.ToolSearch.search()
+	cfg.NoSockets = value(p.CAPI.noSockets())
 	if p.Limits != nil {
 		cfg.MaxAICredits = value(p.Limits.MaxAICredits)
 	}
@@ -91,7 +133,9 @@ func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 // goOn puts the settings into the configuration of a session that is taken up.
 func (p *shapeParams) goOn(cfg *transom.ResumeConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = p.ClientName, p.ReasoningSummary, p.Citations
-	cfg.Vision, cfg.NoSockets = p.Capabilities.vision(), p.CAPI.noSockets()
+	cfg.Vision, cfg.Abilities = p.Capabilities.vision(), p.Capabilities.abilities()
+	cfg.ToolSearch = p.ToolSearch.search()
+	cfg.NoSockets = p.CAPI.noSockets()
 	if p.Limits != nil {
 		cfg.MaxAICredits = p.Limits.MaxAICredits
 	}

@@ -209,13 +209,35 @@ func savePaste(ctx context.Context, s *transom.Session, p *textParams) (any, err
 	return map[string]any{"saved": savedPaste{name, filepath.ToSlash(full), len(*p.Content)}}, nil
 }
 
-// listCheckpoints lists the summaries that compactions left.
+// listCheckpoints lists the summaries of compactions.
 func listCheckpoints(_ context.Context, s *transom.Session, _ *target) (any, error) {
-	return map[string]any{"checkpoints": []any{}}, nil
+	list, err := s.History().Checkpoints()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]map[string]any, len(list))
+	for i, c := range list {
+		out[i] = map[string]any{"number": c.Number, "title": c.Title, "filename": c.File}
+	}
+	return map[string]any{"checkpoints": out}, nil
 }
 
-func readCheckpoint(_ context.Context, s *transom.Session, _ *target) (any, error) {
-	return map[string]any{"content": nil}, nil
+type checkpointParams struct {
+	target
+	Number int64 `json:"number"`
+}
+
+// readCheckpoint reads one of them; null where there is none of the number.
+func readCheckpoint(_ context.Context, s *transom.Session, p *checkpointParams) (any, error) {
+	list, err := s.History().Checkpoints()
+	if err != nil {
+		return nil, err
+	}
+	var content *string
+	if p.Number >= 1 && p.Number <= int64(len(list)) {
+		content = &list[p.Number-1].Text
+	}
+	return map[string]any{"content": content}, nil
 }
 
 type diffParams struct {

@@ -27,6 +27,18 @@ func (p *player) use(ctx context.Context, seat *seat, s step) (any, error) {
 		return answer.Data.(*copilot.AssistantMessageData).Content, nil
 	case "clear":
 		return session.RPC.History.ClearContext(ctx, &rpc.HistoryClearContextRequest{Prompt: s.Prompt})
+	case "truncate":
+		events, err := session.GetEvents(ctx)
+		if err != nil {
+			return nil, err
+		}
+		last := ""
+		for _, e := range events {
+			if string(e.Type()) == s.Type {
+				last = e.ID
+			}
+		}
+		return session.RPC.History.Truncate(ctx, &rpc.HistoryTruncateRequest{EventID: last})
 	case "abort":
 		return nil, session.Abort(ctx)
 	case "answer":

@@ -90,6 +90,10 @@ class Player {
         return (await session.sendAndWait({ prompt: step.prompt }))?.data.content;
       case "clear":
         return session.rpc.history.clearContext({ prompt: step.prompt });
+      case "truncate": {
+        const last = (await history(session)).findLast((e) => e.type === step.type);
+        return session.rpc.history.truncate({ eventId: last.id });
+      }
       case "abort":
         return session.abort();
       case "answer":

@@ -13,6 +13,7 @@ from copilot import CopilotClient, PermissionHandler, RuntimeConnection, Tool, T
 from copilot.rpc import (
     HandlePendingToolCallRequest,
     HistoryClearContextRequest,
+    HistoryTruncateRequest,
     PermissionDecisionApproveOnce,
     PermissionDecisionReject,
     PermissionDecisionUserNotAvailable,
@@ -127,6 +128,9 @@ class Player:
                 return answer and answer.data.content
             case "clear":
                 return await session.rpc.history.clear_context(HistoryClearContextRequest(step["prompt"]))
+            case "truncate":
+                last = [e for e in await session.get_events() if e.type.value == step["type"]][-1]
+                return await session.rpc.history.truncate(HistoryTruncateRequest(str(last.id)))
             case "abort":
                 return await session.abort()
             case "answer":

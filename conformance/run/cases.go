@@ -238,7 +238,7 @@ var overs = append([]string{"stdio", "tcp", "server", "example"}, programs...)
 var programs = []string{"remote", "everyday", "elsewhere"}
 
 // steps is the closed list of what a host can do.
-var steps = strings.Fields(`connect create resume send send_and_wait clear abort
+var steps = strings.Fields(`connect create resume send send_and_wait clear truncate abort
 	wait_event wait_gate open_gate wait_model release_model kill disconnect stop
 	get_events get_mode get_model answer return throw decide park`)
 

@@ -293,17 +293,20 @@ func checkCalls(c *Case, o *Observation) []error {
 func checkStream(c *Case, events []Event) []error {
 	var errs []error
 	seen := map[string]bool{}
-	parent := ""
+	parent, parents := "", map[string]string{}
 	for i, e := range events {
 		if seen[e.ID] {
 			errs = append(errs, fmt.Errorf("event %d (%s) came twice", i, e.Type))
 		}
 		seen[e.ID] = true
+		if to, ok := e.Data["upToEventId"].(string); ok && e.Type == "session.snapshot_rewind" {
+			parent = parents[to] // the chain goes on before the event that was truncated to
+		}
 		if parent != "" && !e.Ephemeral && e.ParentID != parent {
 			errs = append(errs, fmt.Errorf("the parent of event %d (%s) is not the persisted event before it", i, e.Type))
 		}
 		if !e.Ephemeral {
-			parent = e.ID
+			parent, parents[e.ID] = e.ID, e.ParentID
 		}
 		// SDKs call events that are younger than they are "unknown".
 		if e.Type == "session.idle" && (i == 0 || !slices.Contains([]string{"assistant.idle", "unknown"}, events[i-1].Type)) {

@@ -105,6 +105,7 @@ var layers = []struct {
 	{"telemetry", 1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
+	{"internal/picture", 0},
 	{"internal/factory", 0},
 	{"internal/extension", 0},
 	{"internal/archtest", 9},

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/transom-run/transom/internal/picture"
 	"github.com/transom-run/transom/tool"
 	"pgregory.net/rapid"
 )
@@ -77,20 +80,36 @@ func TestViewDirectory(t *testing.T) {
 	}
 }
 
-var png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+// pixels is a PNG of that size.
+func pixels(t *testing.T, w, h int) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))))
+	return b.String()
+}
 
 // TestViewImage pins the text of an image, which goes beside it.
 func TestViewImage(t *testing.T) {
 	r := newRig(t)
-	r.write("pixel", png)
+	pixel := pixels(t, 1, 1)
+	r.write("pixel", pixel)
 	out := r.call("view", args("path", r.path("pixel")))
 	equal(t, out.ModelText, "Viewed image file successfully.")
-	want := []tool.Binary{{Data: base64.StdEncoding.EncodeToString([]byte(png)), MIMEType: "image/png", Type: "image", Description: "Image file at path " + r.path("pixel")}}
+	want := []tool.Binary{{Data: base64.StdEncoding.EncodeToString([]byte(pixel)), MIMEType: "image/png", Type: "image", Description: "Image file at path " + r.path("pixel")}}
 	if diff := cmp.Diff(want, out.Binary); diff != "" {
 		t.Error(diff)
 	}
-	r.write("big.png", png+strings.Repeat("x", maxImage))
-	r.refusal("view", args("path", "big.png"), "at most 5 MB")
+	r.write("wide.png", pixels(t, 4000, 40))
+	out = r.call("view", args("path", "wide.png"))
+	data, err := base64.StdEncoding.DecodeString(out.Binary[0].Data)
+	must(t, err)
+	if cfg, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || cfg.Width != 2000 || cfg.Height != 20 {
+		t.Errorf("a large image is shown as %dx%d (%v)", cfg.Width, cfg.Height, err)
+	}
+	r.write("broken.png", pixel[:24])
+	r.refusal("view", args("path", "broken.png"), "cannot be shown: it is damaged")
+	must(t, os.Truncate(r.path("wide.png"), picture.MaxSource+1))
+	r.refusal("view", args("path", "wide.png"), "at most 30 MB")
 	r.write("data.bin", "a\x00b")
 	r.refusal("view", args("path", "data.bin"), "binary file of 3 bytes")
 }

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"sort"
 	"strings"
 
+	"github.com/transom-run/transom/internal/picture"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -24,8 +24,6 @@ const (
 	maxView = tool.MaxResultBytes - 512
 	// maxForced is the size up to which a file is read at all.
 	maxForced = 10 << 20
-	// maxImage is the largest image that providers take.
-	maxImage = 5 << 20
 	// maxEntries is how many names of a directory are shown.
 	maxEntries = 1000
 )
@@ -85,7 +83,7 @@ func (s *Set) view() tool.Tool {
 			case !info.Mode().IsRegular():
 				return failure("%s is not a file or a directory (%s).", path, info.Mode().Type())
 			}
-			return viewFile(path, resolved, info.Size(), a)
+			return viewFile(ctx, path, resolved, info.Size(), a)
 		},
 	}
 }
@@ -141,7 +139,7 @@ func viewDir(path, resolved string) (tool.Result, error) {
 	return success(strings.Join(names, "\n"))
 }
 
-func viewFile(path, resolved string, size int64, a viewArgs) (tool.Result, error) {
+func viewFile(ctx context.Context, path, resolved string, size int64, a viewArgs) (tool.Result, error) {
 	f, err := os.Open(resolved)
 	if err != nil {
 		return failure("%s cannot be read: %v", path, cause(err))
@@ -153,8 +151,8 @@ func viewFile(path, resolved string, size int64, a viewArgs) (tool.Result, error
 		return failure("%s cannot be read: %v", path, cause(err))
 	}
 	head = head[:n]
-	if mime := http.DetectContentType(head); imageTypes[mime] {
-		return viewImage(f, path, head, size, mime)
+	if picture.Type(head) != "" {
+		return viewImage(ctx, f, path, head, size)
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
 		return failure("%s is a binary file of %d bytes; view shows text, directories and images.", path, size)
@@ -169,18 +167,23 @@ func viewFile(path, resolved string, size int64, a viewArgs) (tool.Result, error
 	return viewText(path, string(head)+string(rest), a)
 }
 
-// imageTypes are the images that models take.
-var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
-
-func viewImage(f io.Reader, path string, head []byte, size int64, mime string) (tool.Result, error) {
-	if size > maxImage {
-		return failure("The image %s has %.1f MB; at most %d MB can be shown. Make a smaller copy first.", path, float64(size)/(1<<20), maxImage>>20)
+// viewImage shows an image, made smaller where models take none of its size.
+func viewImage(ctx context.Context, f io.Reader, path string, head []byte, size int64) (tool.Result, error) {
+	if size > picture.MaxSource {
+		return failure("The image %s has %.1f MB; at most %d MB can be shown. Make a smaller copy first.", path, float64(size)/(1<<20), picture.MaxSource>>20)
 	}
-	rest, err := io.ReadAll(io.LimitReader(f, maxImage))
+	rest, err := io.ReadAll(io.LimitReader(f, picture.MaxSource))
 	if err != nil {
 		return failure("%s cannot be read: %v", path, cause(err))
 	}
-	data := base64.StdEncoding.EncodeToString(append(head, rest...))
+	fitted, mime, err := picture.Fit(ctx, append(head, rest...), picture.Limits{})
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, context.Cause(ctx)
+	case err != nil:
+		return failure("The image %s cannot be shown: %v.", path, err)
+	}
+	data := base64.StdEncoding.EncodeToString(fitted)
 	return tool.Result{Text: viewedImage, Binary: []tool.Binary{{Data: data, MIMEType: mime, Type: "image", Description: imageAt(valid(path))}}}, nil
 }
 

@@ -117,7 +117,7 @@ func (o outcome) sees(t *testing.T, marks ...string) {
 }
 
 // TestCutAnywhere cuts a log at bytes of its last records, with -durability.full at
-// every one of the last record (R60): what was whole
+// every one of the last record: what was whole
 // before the cut is there, and what follows is a log again.
 func TestCutAnywhere(t *testing.T) {
 	log, _ := whole(t)

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/picture"
 )
 
 // attachment is one of a message's, as hosts give it. The fields of all types are
@@ -54,25 +58,41 @@ const (
 	maxInline = 256 << 10
 )
 
-// Attach makes what a model reads of attachments, around the prompt: lead stands
-// before it and trail after it. Relative paths start at dir. The attachments
-// themselves stay with the message; images and PDF documents go to the model with
-// it as they are, and are not named here. An error says which attachment is none.
-func Attach(dir string, raw []json.RawMessage) (lead, trail string, err error) {
+// Attached is what a model reads of a message's attachments.
+type Attached struct {
+	Lead, Trail string // around the prompt
+	// Images are what attached files hold, within the limits that models have
+	// commonly.
+	Images []event.AttachedImage
+}
+
+// Attach makes what a model reads of attachments. Relative paths start at dir. The
+// attachments themselves stay with the message; images and PDF documents of theirs
+// go to the model with it, and are not named here. An error says which attachment
+// is none, or that ctx has ended.
+func Attach(ctx context.Context, dir string, raw []json.RawMessage) (read Attached, err error) {
 	var before, tagged, references, rest []string
 	for i, r := range raw {
 		var a attachment
 		if err := json.Unmarshal(r, &a); err != nil {
-			return "", "", &ConfigError{fmt.Sprintf("attachments[%d] is not an attachment: %v", i, err)}
+			return read, &ConfigError{fmt.Sprintf("attachments[%d] is not an attachment: %v", i, err)}
 		}
 		switch a.Type {
 		case "":
-			return "", "", &ConfigError{fmt.Sprintf("attachments[%d] has no type, such as file, directory, selection or blob", i)}
+			return read, &ConfigError{fmt.Sprintf("attachments[%d] has no type, such as file, directory, selection or blob", i)}
 		case "file", "directory":
 			if a.Path == "" {
-				return "", "", &ConfigError{fmt.Sprintf("attachments[%d] is a %s without a path", i, a.Type)}
+				return read, &ConfigError{fmt.Sprintf("attachments[%d] is a %s without a path", i, a.Type)}
 			}
-			tagged = append(tagged, a.tag(dir))
+			image, tag, err := a.file(ctx, dir)
+			if err != nil {
+				return read, err
+			}
+			if image != nil {
+				read.Images = append(read.Images, *image)
+			} else {
+				tagged = append(tagged, tag)
+			}
 		case "selection":
 			before = append(before, a.selection())
 		case "github_reference":
@@ -80,7 +100,7 @@ func Attach(dir string, raw []json.RawMessage) (lead, trail string, err error) {
 		case "blob":
 			text, err := a.blob()
 			if err != nil {
-				return "", "", &ConfigError{fmt.Sprintf("attachments[%d] (%s): %v", i, a.name(), err)}
+				return read, &ConfigError{fmt.Sprintf("attachments[%d] (%s): %v", i, a.name(), err)}
 			}
 			if text != "" {
 				rest = append(rest, text)
@@ -89,6 +109,12 @@ func Attach(dir string, raw []json.RawMessage) (lead, trail string, err error) {
 			rest = append(rest, a.other(r))
 		}
 	}
+	read.Lead, read.Trail = around(before, tagged, references, rest)
+	return read, nil
+}
+
+// around lays out what stands before a prompt and after it.
+func around(before, tagged, references, rest []string) (lead, trail string) {
 	for _, s := range before {
 		lead += s + "\n\n"
 	}
@@ -102,7 +128,7 @@ func Attach(dir string, raw []json.RawMessage) (lead, trail string, err error) {
 	if blocks = append(blocks, rest...); len(blocks) > 0 {
 		trail = "\n\n\n\n" + strings.Join(blocks, "\n\n")
 	}
-	return strings.ToValidUTF8(lead, "\ufffd"), strings.ToValidUTF8(trail, "\ufffd"), nil
+	return strings.ToValidUTF8(lead, "\ufffd"), strings.ToValidUTF8(trail, "\ufffd")
 }
 
 // line is a text on one line.
@@ -117,14 +143,58 @@ func (a *attachment) name() string {
 	return "attachment"
 }
 
-// tag is the entry of a file or directory. Recordings pin its form (tests
-// "session" and "session_config" of the SDKs).
-func (a *attachment) tag(dir string) string {
+// file is what a model is shown of a file or directory: the image it holds, or the
+// entry that tells of it. Recordings pin the entry's form (tests "session" and
+// "session_config" of the SDKs).
+func (a *attachment) file(ctx context.Context, dir string) (*event.AttachedImage, string, error) {
 	path := a.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return fmt.Sprintf("* %s (%s)", line(path), a.extent(path))
+	note := ""
+	if a.Type == "file" && a.LineRange == nil {
+		image, err := readImage(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return nil, "", context.Cause(ctx)
+		case image != nil:
+			return image, "", nil
+		case err != nil:
+			note = ": an image that is not shown, for " + line(err.Error())
+		}
+	}
+	return nil, fmt.Sprintf("* %s (%s%s)", line(path), a.extent(path), note), nil
+}
+
+// readImage reads the image in a file; nil where the file holds none. An error says
+// why an image cannot be shown.
+func readImage(ctx context.Context, path string) (*event.AttachedImage, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || picture.Type(head[:n]) == "" {
+		return nil, nil
+	}
+	if info.Size() > picture.MaxSource {
+		return nil, fmt.Errorf("it has %d MB, more than the %d that can be read", info.Size()>>20, picture.MaxSource>>20)
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, picture.MaxSource))
+	if err != nil {
+		return nil, errors.New("it cannot be read")
+	}
+	data, mime, err := picture.Fit(ctx, append(head[:n], rest...), picture.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return &event.AttachedImage{Name: line(path), MIMEType: mime, Data: base64.StdEncoding.EncodeToString(data)}, nil
 }
 
 func (a *attachment) extent(path string) string {
@@ -217,7 +287,7 @@ func (a *attachment) blob() (string, error) {
 	switch {
 	case len(data) == 0:
 		return "", errors.New("it has no data")
-	case strings.HasPrefix(a.MIMEType, "image/"), a.MIMEType == "application/pdf":
+	case strings.HasPrefix(a.MIMEType, "image/") && a.MIMEType != "image/svg+xml", a.MIMEType == "application/pdf":
 		return "", nil
 	}
 	head := fmt.Sprintf("<attached_file name=%q type=%q", a.name(), a.MIMEType)

@@ -1,9 +1,14 @@
 package prompt
 
 import (
+	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"image"
+	"image/jpeg"
+	"image/png"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,20 +46,59 @@ func TestAttach(t *testing.T) {
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(tc.raw, "DIR", dir)), &raw); err != nil {
 			t.Fatal(err)
 		}
-		lead, trail, err := Attach(dir, raw)
+		read, err := Attach(context.Background(), dir, raw)
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		if diff := cmp.Diff([]string{tc.lead, tc.trail}, []string{lead, strings.ReplaceAll(trail, dir, "DIR")}); diff != "" {
+		if diff := cmp.Diff([]string{tc.lead, tc.trail}, []string{read.Lead, strings.ReplaceAll(read.Trail, dir, "DIR")}); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 	for _, raw := range []string{`1`, `{}`, `{"type":"file"}`, `{"type":"directory"}`, `{"type":"blob","data":"!"}`, `{"type":"blob"}`, `{"type":"file","path":7}`,
 		`{"type":"blob","mimeType":"text/plain","data":"` + b64(strings.Repeat("x", maxInline+1)) + `"}`} {
 		var wrong *ConfigError
-		if _, _, err := Attach(dir, []json.RawMessage{json.RawMessage(raw)}); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "attachments[0]") {
+		if _, err := Attach(context.Background(), dir, []json.RawMessage{json.RawMessage(raw)}); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "attachments[0]") {
 			t.Errorf("%.40s: %v", raw, err)
 		}
+	}
+}
+
+func TestAttachImage(t *testing.T) {
+	dir := t.TempDir()
+	var small, large bytes.Buffer
+	if err := png.Encode(&small, image.NewNRGBA(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 100)), nil); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "shot.txt"), small.String())
+	write(t, filepath.Join(dir, "wide.jpg"), large.String())
+	write(t, filepath.Join(dir, "broken.png"), small.String()[:20])
+	write(t, filepath.Join(dir, "a.svg"), "<svg/>\n")
+	var raw []json.RawMessage
+	for _, name := range []string{"shot.txt", "wide.jpg", "broken.png", "a.svg"} {
+		raw = append(raw, json.RawMessage(`{"type":"file","path":"`+name+`"}`))
+	}
+	raw = append(raw, json.RawMessage(`{"type":"blob","mimeType":"image/svg+xml","displayName":"b.svg","data":"`+base64.StdEncoding.EncodeToString([]byte("<svg/>"))+`"}`))
+	read, err := Attach(context.Background(), dir, raw)
+	if err != nil || len(read.Images) != 2 {
+		t.Fatalf("%d images, %v", len(read.Images), err)
+	}
+	if im := read.Images[0]; im.Name != filepath.Join(dir, "shot.txt") || im.MIMEType != "image/png" || im.Data != base64.StdEncoding.EncodeToString(small.Bytes()) {
+		t.Errorf("%+v", im)
+	}
+	data, err := base64.StdEncoding.DecodeString(read.Images[1].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := jpeg.DecodeConfig(bytes.NewReader(data)); err != nil || cfg.Width != 2000 || cfg.Height != 50 {
+		t.Errorf("the wide one is %dx%d (%v)", cfg.Width, cfg.Height, err)
+	}
+	want := "\n\n\n\n<tagged_files>\n* DIR/broken.png (20 bytes, not text: an image that is not shown, for it is damaged (unexpected EOF))\n* DIR/a.svg (1 lines)\n</tagged_files>\n\n" +
+		"<attached_file name=\"b.svg\" type=\"image/svg+xml\">\n<svg/>\n</attached_file>"
+	if diff := cmp.Diff(want, strings.ReplaceAll(read.Trail, dir, "DIR")); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -72,7 +116,7 @@ func FuzzAttach(f *testing.F) {
 	f.Add([]byte(`{"type":"blob","mimeType":"text/plain","data":"QUJD"}`))
 	f.Add([]byte(`{"type":"\u0000"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if lead, trail, err := Attach("/nowhere", []json.RawMessage{raw}); err != nil && lead+trail != "" {
+		if read, err := Attach(context.Background(), "/nowhere", []json.RawMessage{raw}); err != nil && read.Lead+read.Trail != "" {
 			t.Error("an error with a text")
 		}
 	})

@@ -40,6 +40,8 @@ func (s *Session) start(e turn.Effect) {
 		s.running.Go(func() { s.summarise(cctx, e) })
 	case *turn.FindPast:
 		s.running.Go(func() { s.box.post(item{body: s.findPast(e)}) })
+	case *turn.ForgetCheckpoints:
+		s.running.Go(func() { s.forgetCheckpoints(e.Above) })
 	case *turn.RestoreFiles:
 		s.running.Go(func() { s.box.post(item{body: s.restoreFiles(e)}) })
 	case *turn.CallHook:

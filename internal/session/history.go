@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -231,6 +233,54 @@ func (s *Session) restoreFiles(e *turn.RestoreFiles) turn.FilesRestored {
 	}
 	out.ID = e.ID
 	return out
+}
+
+// Summary is what a compaction has put in the place of messages.
+type Summary struct {
+	Number int
+	Text   string
+}
+
+// Summaries lists the summaries of a log's history, oldest first.
+func Summaries(log eventlog.Log) ([]Summary, error) {
+	x, err := index(log)
+	if err != nil {
+		return nil, err
+	}
+	var out []Summary
+	err = records(log, 0, nil, func(rec eventlog.Record, e *event.Event) error {
+		if e.Type != event.TypeCompactionComplete || e.AgentID != "" || x.Hidden(int64(rec.Pos)) {
+			return nil
+		}
+		p, err := event.As[event.CompactionComplete](e)
+		if err == nil && p.Success {
+			out = append(out, Summary{len(out) + 1, p.SummaryContent})
+		}
+		return err
+	})
+	return out, err
+}
+
+// forgetCheckpoints removes the files of summaries with higher numbers. The log says
+// which there are: a file that stays is only in the way of people.
+func (s *Session) forgetCheckpoints(above int) {
+	if s.cfg.Dir == "" || s.cfg.Keep != nil {
+		return
+	}
+	dir := filepath.Join(s.cfg.Dir, turn.CheckpointDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there are none
+	}
+	for _, e := range entries {
+		var n int
+		if _, err := fmt.Sscanf(e.Name(), "%03d", &n); err != nil || n <= above || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			s.cfg.Logger.Warn("remove the file of a summary", "session", s.cfg.ID, "file", e.Name(), "error", err)
+		}
+	}
 }
 
 // cuts says which stretches of the log are no part of the history. It reads the log

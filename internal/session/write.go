@@ -100,7 +100,9 @@ func (s *Session) batch(ready *turn.Ready) eventlog.Batch {
 // that the session's goroutine owns.
 func (s *Session) write(files []turn.File, b eventlog.Batch) (eventlog.Position, error) {
 	for _, f := range files {
-		if err := s.writeFile(f); err != nil {
+		if err := s.writeFile(f); err != nil && f.Optional {
+			s.cfg.Logger.Warn("keep a file beside the log", "session", s.cfg.ID, "file", f.Name, "error", err)
+		} else if err != nil {
 			return 0, err
 		}
 	}

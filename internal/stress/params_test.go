@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 )
 
 // sessionIDs are the sessions that clients of a run fight over.
 var sessionIDs = []string{"s0", "s1", "s2", "s3"}
+
+// oddIDs are ids that should name no session; some of them may.
+var oddIDs = []string{"nobody's", "../s0", "s0/../s1", "S0", strings.Repeat("x", 300), "a\x00b", ".", "\u202e"}
 
 // dice makes what a client does next, from a seed.
 type dice struct {
@@ -64,9 +68,9 @@ func (d dice) member(name string) any {
 	case "command":
 		return d.of("echo x", "true", "sleep 0.02", "exit 3", "", "cat nothing")
 	case "path", "newPath", "oldPath", "from", "to", "filename", "name", "directory", "file":
-		return d.of("a.txt", "sub/b.txt", "sub", "../x", "/etc/hosts", "..", "", ".", "a\x00", "link", d.dir, strings.Repeat("d/", 200)+"x", "plan.md", "events.jsonl")
+		return d.of("a.txt", "sub/b.txt", "sub", "../x", filepath.Join(filepath.Dir(d.dir), "outside"), "..", "", ".", "a\x00", "link", d.dir, strings.Repeat("d/", 200)+"x", "plan.md", "events.jsonl")
 	case "workingDirectory", "cwd":
-		return d.of(d.dir, d.dir, "/", "relative", "/nowhere", "")
+		return d.of(d.dir, d.dir, filepath.Dir(d.dir), "relative", "/nowhere", "")
 	case "requestId", "id", "itemId", "processId", "handle", "toolCallId", "eventId", "cursor":
 		if open := d.open(); len(open) > 0 && d.chance(70) {
 			return open[d.IntN(len(open))]

@@ -88,6 +88,10 @@ type FilesRestored struct {
 	Torn     bool
 }
 
+// ForgetCheckpoints removes the files of summaries that are no part of the history
+// any more. Nothing is posted.
+type ForgetCheckpoints struct{ Above int }
+
 // SkippedFile is a file that was left alone.
 type SkippedFile struct {
 	Path   string
@@ -154,6 +158,10 @@ func (s *State) goingBack() *back {
 	return s.Live.Prep.back
 }
 
+// Settled reports whether nothing is under way that could change the history, or
+// files.
+func (s *State) Settled() bool { return s.Phase() == Idle && len(s.Live.Agents) == 0 }
+
 func (m *machine) goBack(in GoBack) error {
 	switch phase := m.s.Phase(); {
 	case in.EventID == "":
@@ -166,6 +174,8 @@ func (m *machine) goBack(in GoBack) error {
 		return &Refusal{Kind: "wrong_state", Msg: "the history cannot be truncated while a turn that was cut off is open: abort it first, or resume the session"}
 	case phase != Idle:
 		return &Refusal{Kind: "wrong_state", Msg: "the history cannot be truncated while a turn is running: wait for session.idle, or abort the turn first"}
+	case in.Files && len(m.s.Live.Agents) > 0:
+		return &Refusal{Kind: "wrong_state", Msg: "files cannot be brought back while agents are at work in the background: wait for them, or cancel them"}
 	case in.Files && !m.s.Tracked:
 		return &Refusal{Kind: "unsupported", Msg: "the session does not keep track of the files that it changes: create it with enableFileChangeTracking, or rewind the conversation only"}
 	}
@@ -229,13 +239,16 @@ func (m *machine) filesRestored(in FilesRestored) {
 // cut writes the boundary.
 func (m *machine) cut(b *back, past Thread, files FilesRestored) {
 	l := &m.s.Live
-	removed := m.s.Shown - past.Shown
+	removed, had := m.s.Shown-past.Shown, m.s.Compactions
 	m.dropCompaction("the history was truncated meanwhile")
 	m.s.Thread = past
 	m.emit(event.Truncated{UpToEventID: b.eventID, Kept: past.Shown, Restored: files.Restored})
 	m.emit(event.SnapshotRewind{UpToEventID: b.eventID, EventsRemoved: removed})
 	m.ready.Sync = true
 	l.CompactedAt, l.Noticed = 0, notice{}
+	if past.Compactions < had {
+		m.start(&ForgetCheckpoints{Above: past.Compactions})
+	}
 	if !b.asked {
 		m.emit(event.SessionInfo{InfoType: "rewind", Message: fmt.Sprintf("A rewind that was cut off is complete now: %d events removed, %d files brought back, %d left alone.", removed, len(files.Restored), len(files.Skipped))})
 	}

@@ -27,6 +27,7 @@ func (m *machine) clear(in Clear) error {
 	m.dropCompaction("the context was cleared meanwhile")
 	n := m.s.Window.Len()
 	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: valid(in.Prompt)})
+	m.s.Live.Offers = m.offered() // what a search found is held back again
 	m.ready.Sync = true
 	m.ready.Result = n
 	return nil

@@ -2,6 +2,9 @@ package turn
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/transom-run/transom/event"
@@ -161,6 +164,7 @@ func (m *machine) compactionDone(in CompactionDone) {
 			after = next.Window
 		}
 		p.TokensRemoved = max(before-after.Tokens(), 0)
+		m.checkpoint(&p)
 	}
 	m.emit(p)
 	if err != nil && err.Kind == model.ContextLimit && !c.short && m.s.Window.Compactable() > 0 {
@@ -178,6 +182,48 @@ func (m *machine) compactionDone(in CompactionDone) {
 	}
 	l.Overflow = nil
 	m.ask()
+}
+
+// checkpoint numbers a summary, and keeps it as a file beside the log, for people:
+// the log has it in any case.
+func (m *machine) checkpoint(p *event.CompactionComplete) {
+	p.CheckpointNumber = m.s.Compactions + 1
+	dir := m.s.Live.Settings.FilesDir
+	if dir == "" {
+		return
+	}
+	_, file := Checkpoint(p.CheckpointNumber, p.SummaryContent)
+	name := filepath.Join(CheckpointDir, file)
+	p.CheckpointPath = filepath.Join(dir, name)
+	m.ready.Files = append(m.ready.Files, File{Name: name, Text: p.SummaryContent, Optional: true})
+}
+
+// CheckpointDir is where summaries are kept, in a session's directory.
+const CheckpointDir = "checkpoints"
+
+// Checkpoint is the title of a summary, which it gives itself or begins with, and
+// the name of its file.
+func Checkpoint(number int, summary string) (title, file string) {
+	if _, rest, ok := strings.Cut(summary, "<checkpoint_title>"); ok {
+		summary, _, _ = strings.Cut(rest, "</checkpoint_title>")
+	}
+	for line := range strings.Lines(summary) {
+		if title = Title(strings.Trim(strings.TrimSpace(line), "#*_-> ")); title != "" {
+			break
+		}
+	}
+	slug := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	name := fmt.Sprintf("%03d", number)
+	for _, word := range slug {
+		if len(name)+len(word) > 44 {
+			break
+		}
+		name += "-" + word
+	}
+	if title == "" {
+		title = fmt.Sprintf("Summary %d", number)
+	}
+	return title, name + ".md"
 }
 
 // try folds a payload without writing it.

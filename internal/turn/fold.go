@@ -70,6 +70,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeToolStart:             foldInto((*Durable).foldToolStart),
 	event.TypeToolComplete:          foldInto((*Durable).foldToolComplete),
 	event.TypeIntent:                foldInto((*Durable).foldIntent),
+	event.TypeToolSearchActivated:   foldInto((*Durable).foldFound),
 	event.TypePermissionRequested:   foldInto((*Durable).foldAsked),
 	event.TypePermissionCompleted:   foldInto((*Durable).foldDecided),
 	event.TypeExternalToolRequested: foldInto((*Durable).foldExternal),
@@ -270,6 +271,7 @@ func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
 func (d *Durable) foldClear(id string) {
 	d.Clears++
 	d.Loop.Cleared = id
+	d.Found = nil // the new window has found nothing yet
 	d.unreport()
 	d.Loop.Calls = slices.Clone(d.Loop.Calls)
 	for i := range d.Loop.Calls {

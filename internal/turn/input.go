@@ -247,10 +247,12 @@ type Ready struct {
 	Answers []Answer
 }
 
-// File is text that is too large for the window.
+// File is text that is kept beside the log: one that is too large for the window, or
+// for people.
 type File struct {
-	Name string // a relative path
-	Text string
+	Name     string // a relative path
+	Text     string
+	Optional bool // the records do without it
 }
 
 // Effect is work outside the core: one of *StartModel, *StartTool, *AskPermission.

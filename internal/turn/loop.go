@@ -45,7 +45,7 @@ func (m *machine) say(delivery string, msg draft, interaction string, turn int) 
 	}
 	m.emit(event.UserMessage{
 		Content: content, TransformedContent: msg.text, MessageID: msg.MessageID,
-		Source: msg.Source, Attachments: msg.Attachments, NativeDocTypes: []string{}, Delivery: delivery,
+		Source: msg.Source, Attachments: msg.Attachments, Images: msg.Images, NativeDocTypes: []string{}, Delivery: delivery,
 		AgentMode: msg.AgentMode, InteractionID: interaction, TurnID: strconv.Itoa(turn),
 	})
 	if h, ok := m.s.Live.Waiting[msg.MessageID]; ok {

@@ -113,12 +113,17 @@ func (w *Window) user(e *event.Event) error {
 		text = p.Content
 	}
 	m := model.Message{Role: model.User, Text: text}
+	for _, im := range p.Images {
+		m.Images = append(m.Images, model.Image{Name: im.Name, MIMEType: im.MIMEType, Data: im.Data})
+	}
 	for _, raw := range p.Attachments {
 		attach(&m, raw)
 	}
 	w.add(m)
 	return nil
 }
+
+const svg = "image/svg+xml"
 
 // attach puts an attachment that a model reads as it is beside the text: an image
 // or a PDF document. What the text says of others stands in it already.
@@ -133,6 +138,7 @@ func attach(m *model.Message, raw json.RawMessage) {
 		return
 	}
 	switch {
+	case a.MIMEType == svg: // text, which stands in the prompt
 	case strings.HasPrefix(a.MIMEType, "image/"):
 		m.Images = append(m.Images, model.Image{Name: a.Name, MIMEType: a.MIMEType, Data: a.Data})
 	case a.MIMEType == "application/pdf":

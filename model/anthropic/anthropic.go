@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -46,7 +47,7 @@ func (p *Provider) Endpoint() string { return p.end.URL("") }
 // Stream makes one attempt; see [model.Provider].
 func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
-		enc := Encoding{Model: p.end.Model(req), MaxTokens: p.end.Settings().MaxOutput, Cache: !p.noCache}
+		enc := Encoding{Model: p.end.Model(req), MaxTokens: cmp.Or(req.MaxOutput, p.end.Settings().MaxOutput), Cache: !p.noCache}
 		a := attempt{p: p, req: req, yield: yield}
 		body := AppendRequest(make([]byte, 0, wire.RequestSize(req)), req, enc)
 		if err := p.end.Post(ctx, req, body, a.read); err != nil && !a.stopped {

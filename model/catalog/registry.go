@@ -34,6 +34,7 @@ type Entry struct {
 	// unknown, and then those of the provider.
 	MaxPromptTokens, MaxContextTokens, MaxOutputTokens int
 	Vision                                             bool
+	Images                                             model.ImageLimits
 }
 
 func (e *Entry) key() string { return e.Provider + "/" + e.ID }
@@ -108,7 +109,7 @@ func namesOf(provider string) settingNames {
 }
 
 func describe(e *Entry, p *Provider) model.Info {
-	info := model.Info{ID: e.key(), Name: first(e.Name, e.key()), MaxOutput: p.MaxOutputTokens, Vision: e.Vision}
+	info := model.Info{ID: e.key(), Name: first(e.Name, e.key()), MaxOutput: p.MaxOutputTokens, Vision: e.Vision, Images: e.Images}
 	for _, n := range []int{e.MaxPromptTokens, e.MaxContextTokens, p.MaxPromptTokens, DefaultContextWindow} {
 		if n > 0 {
 			info.ContextWindow = n

@@ -32,6 +32,11 @@ func ParseModels(data []byte) ([]model.Info, error) {
 					Prompt  int `json:"max_prompt_tokens"`
 					Context int `json:"max_context_window_tokens"`
 					Output  int `json:"max_output_tokens"`
+					Vision  struct {
+						Types []string `json:"supported_media_types"`
+						Count int      `json:"max_prompt_images"`
+						Bytes int      `json:"max_prompt_image_size"`
+					} `json:"vision"`
 				} `json:"limits"`
 			} `json:"capabilities"`
 		}
@@ -40,7 +45,7 @@ func ParseModels(data []byte) ([]model.Info, error) {
 			continue
 		}
 		info := model.Info{ID: m.ID, Name: m.Name, Vision: m.Capabilities.Supports.Vision,
-			MaxOutput: m.Capabilities.Limits.Output, Raw: raw}
+			Images: model.ImageLimits(m.Capabilities.Limits.Vision), MaxOutput: m.Capabilities.Limits.Output, Raw: raw}
 		if info.Name == "" {
 			info.Name = m.ID
 		}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -52,7 +53,7 @@ func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 	return func(yield func(model.Chunk, error) bool) {
 		a := attempt{p: p, req: req, yield: yield}
 		enc := p.enc
-		enc.Model = p.end.Model(req)
+		enc.Model, enc.MaxTokens = p.end.Model(req), cmp.Or(req.MaxOutput, enc.MaxTokens)
 		body := AppendRequest(make([]byte, 0, wire.RequestSize(req)), req, enc)
 		if err := p.end.Post(ctx, req, body, a.read); err != nil && !a.stopped {
 			yield(model.Chunk{}, err)

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -64,7 +65,7 @@ func (p *Provider) Endpoint() string { return p.end.URL("") }
 // Stream makes one attempt; see [model.Provider].
 func (p *Provider) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
-		enc := Encoding{Model: p.end.Model(req), MaxTokens: p.end.Settings().MaxOutput}
+		enc := Encoding{Model: p.end.Model(req), MaxTokens: cmp.Or(req.MaxOutput, p.end.Settings().MaxOutput)}
 		if p.reasoning != nil {
 			enc.Encrypted = *p.reasoning
 		} else {

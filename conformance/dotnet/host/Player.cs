@@ -112,6 +112,10 @@ internal sealed class Player(Order order)
             case "clear":
                 var cleared = await session.Rpc.History.ClearContextAsync(step.Prompt);
                 return new JsonObject { ["messagesCleared"] = cleared.MessagesCleared };
+            case "truncate":
+                var last = (await session.GetEventsAsync()).Last(e => e.Type == step.Type);
+                var truncated = await session.Rpc.History.TruncateAsync(last.Id.ToString()!);
+                return new JsonObject { ["eventsRemoved"] = truncated.EventsRemoved };
             case "answer":
                 var handled = await session.Rpc.Tools.HandlePendingToolCallAsync(RequestOf(step.Call), step.Text);
                 return new JsonObject { ["success"] = handled.Success };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use github_copilot_sdk::rpc::{HandlePendingToolCallRequest, HistoryClearContextRequest};
+use github_copilot_sdk::rpc::{HandlePendingToolCallRequest, HistoryClearContextRequest, HistoryTruncateRequest};
 use github_copilot_sdk::session::Session;
 use github_copilot_sdk::{
     Client, ClientOptions, DeliveryMode, MessageOptions, ProviderConfig, ResumeSessionConfig,
@@ -37,6 +37,13 @@ impl Player {
                 let prompt = step.prompt.clone();
                 let request = HistoryClearContextRequest { prompt };
                 return Ok(json!(rpc.history().clear_context(request).await?));
+            }
+            "truncate" => {
+                let events = session.get_events().await?;
+                let last = events.iter().rfind(|e| e.event_type == step.event);
+                let event_id = last.ok_or("no event of the type")?.id.clone();
+                let request = HistoryTruncateRequest { event_id };
+                return Ok(json!(rpc.history().truncate(request).await?));
             }
             "answer" => {
                 let request = HandlePendingToolCallRequest {

@@ -7,6 +7,7 @@ import com.github.copilot.CopilotClient;
 import com.github.copilot.CopilotSession;
 import com.github.copilot.SystemMessageMode;
 import com.github.copilot.generated.rpc.SessionHistoryClearContextParams;
+import com.github.copilot.generated.rpc.SessionHistoryTruncateParams;
 import com.github.copilot.generated.rpc.SessionToolsHandlePendingToolCallParams;
 import com.github.copilot.rpc.CopilotClientOptions;
 import com.github.copilot.rpc.MessageOptions;
@@ -124,6 +125,12 @@ final class Player {
             case "answer":
                 return session.getRpc().tools.handlePendingToolCall(new SessionToolsHandlePendingToolCallParams(
                         sessionId, requestOf(step.get("call").asText()), step.get("text").asText(), null)).get();
+            case "truncate":
+                var type = step.get("type").asText();
+                var last = session.getMessages().get().stream().map(e -> (JsonNode) Host.JSON.valueToTree(e))
+                        .filter(e -> Seat.is(e, type, "")).reduce((a, b) -> b).orElseThrow();
+                var back = new SessionHistoryTruncateParams(sessionId, last.get("id").asText());
+                return session.getRpc().history.truncate(back).get();
             case "get_events":
                 return session.getMessages().get();
             case "get_mode":
