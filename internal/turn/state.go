@@ -51,6 +51,7 @@ type Durable struct {
 	LastInput, LastOutput int64                  // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+	Changes               event.CodeChanges // by tools, sub-agents' too
 
 	ClientMetadata map[string]string // what clients keep with the session; never changed in place
 
