@@ -178,3 +178,60 @@ func TestNothingRunsUnapproved(t *testing.T) {
 	p.in.Close()
 	p.exits(0)
 }
+
+// A command that was left running goes on over a clear and speaks into the new window
+// only where the model asks for it.
+func TestCommandAcrossAClear(t *testing.T) {
+	dir := t.TempDir()
+	m := scripted.New(scripted.Config{Replies: []modelfile.Message{
+		scripted.Call("bash", `{"command":"while [ ! -e go ]; do sleep 0.02; done; echo OLD-WORK; touch done","description":"d","mode":"async","shellId":"talk"}`),
+		scripted.Call("clear", `{}`), scripted.Say("fresh"), scripted.Say("next"),
+		scripted.Call("read_bash", `{"shellId":"talk","delay":30}`), scripted.Say("read"),
+	}})
+	endpoint := httptest.NewServer(m.Handler())
+	defer endpoint.Close()
+	p := launch(t, []string{"PATH=" + os.Getenv("PATH")}, "--headless", "--stdio")
+	p.ask(1, "session.create", fmt.Sprintf(`{"sessionId":"s1","model":"m","workingDirectory":%q,"provider":{"type":"openai","baseUrl":%q},
+		"tools":[{"name":"clear","description":"d","parameters":{"type":"object"},"isTerminal":true}]}`, dir, endpoint.URL+"/v1"))
+	p.ask(2, "session.permissions.setApproveAll", `{"sessionId":"s1","enabled":true}`)
+	io.WriteString(p.in, request(3, "session.send", `{"sessionId":"s1","prompt":"go"}`))
+	for idle := false; !idle; {
+		var f frame
+		if err := json.Unmarshal([]byte(readBody(t, p.out)), &f); err != nil {
+			t.Fatal(err)
+		}
+		switch e := f.Params.Event; e.Type {
+		case "external_tool.requested":
+			var q struct{ RequestID string }
+			if err := json.Unmarshal(e.Data, &q); err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(p.in, request(4, "session.history.clearContext", `{"sessionId":"s1","prompt":"SEED"}`))
+			io.WriteString(p.in, request(5, "session.tools.handlePendingToolCall", fmt.Sprintf(`{"sessionId":"s1","requestId":%q,"result":"x"}`, q.RequestID)))
+		case "session.idle":
+			idle = true
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the command's end", func() bool { _, err := os.Stat(filepath.Join(dir, "done")); return err == nil })
+	p.ask(6, "session.send", `{"sessionId":"s1","prompt":"and?","wait":true}`)
+	p.ask(7, "session.send", `{"sessionId":"s1","prompt":"look","wait":true}`)
+	requests := m.Requests()
+	if len(requests) != 6 {
+		t.Fatalf("%d model calls", len(requests))
+	}
+	for i, r := range requests[2:5] {
+		for _, msg := range r.Messages {
+			if msg.Role != model.System && (strings.Contains(msg.Text, "OLD-WORK") || strings.Contains(msg.Text, "talk")) {
+				t.Errorf("request %d of the new window holds %q", i, msg.Text)
+			}
+		}
+	}
+	if last := requests[5].Messages; !strings.Contains(last[len(last)-1].Text, "OLD-WORK") {
+		t.Errorf("the model asked for it and was shown %q", last[len(last)-1].Text)
+	}
+	p.in.Close()
+	p.exits(0)
+}
