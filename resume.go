@@ -93,7 +93,7 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 		return err
 	}
 	r.fill(id, sl, sess)
-	h.warnDamage(damages)
+	h.warnDamage(damages, state.Window.Gaps())
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -245,10 +246,14 @@ func (h *Session) warn(names []string) {
 	}
 }
 
-// warnDamage tells what of the log could not be read.
-func (h *Session) warnDamage(damages []eventlog.Damage) {
+// warnDamage tells what of the log could not be read, and how many calls in it have
+// no result, though more follows them.
+func (h *Session) warnDamage(damages []eventlog.Damage, gaps int) {
 	for _, d := range damages {
 		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: "Part of the session's log could not be read and was passed over: " + d.String()}}, nil, nil)
+	}
+	if gaps > 0 {
+		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: fmt.Sprintf("The session's log does not tell the results of some tool calls (%d): the model reads that they were interrupted.", gaps)}}, nil, nil)
 	}
 }
 
