@@ -47,7 +47,7 @@ func (h *Session) InUseElsewhere() bool {
 		return h.others
 	}
 	still, err := h.sess.Shared()
-	return still || err != nil
+	return still || err != nil // it has left this process: as it was
 }
 
 // dir is the working directory of a session that asks for one. It is looked up
