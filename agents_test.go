@@ -60,7 +60,7 @@ func says(replies ...modelfile.Message) *scripted.Provider {
 }
 
 // A background agent that was started before a clear goes on, its record settles, and
-// nothing of it reaches the new window (R19, S9).
+// nothing of it reaches the new window (S9).
 func TestAgentAcrossClear(t *testing.T) {
 	hold := make(chan struct{})
 	wait := tool.Tool{Name: "wait", Handler: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -107,7 +107,7 @@ func TestAgentAcrossClear(t *testing.T) {
 }
 
 // What an agent's tool asks to be cleared is refused, and its parent's window stays as
-// it is (R43, S1).
+// it is (S1).
 func TestAgentDoesNotClear(t *testing.T) {
 	own := says(scripted.Call("task", `{"name":"k","agent_type":"buyer","description":"d","prompt":"BUY"}`), scripted.Say("done"))
 	agent := says(scripted.Call("clear", `{}`), scripted.Say("it was refused"))

@@ -123,6 +123,9 @@ func (s *loaded) offered(answers []string) (*tool.Registry, error) {
 		}
 		tools = append(tools, agents...)
 	}
+	if s.searching.Load() {
+		tools = append(tools, s.searchTool())
+	}
 	if tools == nil {
 		return nil, nil
 	}

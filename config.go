@@ -116,6 +116,9 @@ type SessionConfig struct {
 	Vision *bool
 	// Abilities is what else the host knows better of the model than its provider.
 	Abilities *Abilities
+	// ToolSearch holds tools back until the model looks for them; nil holds none
+	// back. Not stored.
+	ToolSearch *ToolSearch
 	// NoSockets keeps requests to an account's models on HTTP, where those have
 	// WebSockets.
 	NoSockets bool
@@ -222,6 +225,7 @@ type ResumeConfig struct {
 	Citations        *bool
 	Vision           *bool
 	Abilities        *Abilities
+	ToolSearch       *ToolSearch
 	NoSockets        *bool
 	Compaction       *Compaction
 	// Provider, Custom and GitHubToken are as in [SessionConfig]. They are never

@@ -156,7 +156,7 @@ func (h History) Busy() RewindOutcome {
 	switch {
 	case v.Live.Settings.Remote:
 		return RewindRemote
-	case v.Phase() != turn.Idle:
+	case !v.Settled():
 		return RewindBusy
 	}
 	return ""

@@ -75,9 +75,10 @@ type loaded struct {
 	plugins    plugins
 	canvases   canvases
 	factories  factories
-	files      sync.Mutex // held while the session's own files are changed
-	captured   captures   // files as they were before tools wrote to them
-	servers    servers    // MCP
+	files      sync.Mutex  // held while the session's own files are changed
+	captured   captures    // files as they were before tools wrote to them
+	servers    servers     // MCP
+	searching  atomic.Bool // tools may be held back
 }
 
 // Open makes a runtime. It does no network access, and reads nothing of the

@@ -76,6 +76,8 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 	if set.Awaited, err = r.serve(s, cfg.MCP, cfg.Dir); err != nil {
 		return err
 	}
+	set.Search = cfg.ToolSearch.settings()
+	s.searching.Store(set.Search.On)
 	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func status(s *transom.Session, name string) mcp.State {
 }
 
 // A server starts with the first message, its tools are offered and run where they
-// are approved, and it keeps its process through a clear (R13).
+// are approved, and it keeps its process through a clear.
 func TestServers(t *testing.T) {
 	w := servers(t,
 		call("c1", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "one"},
@@ -177,7 +177,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Nobody is asked, and nothing runs, where nobody approves (R99); a denied call
+// Nobody is asked, and nothing runs, where nobody approves; a denied call
 // leaves the server alone.
 func TestServersUnapproved(t *testing.T) {
 	w := servers(t, call("c1", "s-where", `{}`), model.Message{Text: "done"})
@@ -189,7 +189,7 @@ func TestServersUnapproved(t *testing.T) {
 }
 
 // A server that dies in a call is connected to anew before the next model call: what
-// is offered can be called (R132).
+// is offered can be called.
 func TestServerDies(t *testing.T) {
 	w := servers(t, call("c1", "s-dies", `{}`), call("c2", "s-get_env", `{"name":"PATH"}`), model.Message{Text: "done"})
 	s := w.create(transom.SessionConfig{
@@ -235,6 +235,50 @@ func TestServerLate(t *testing.T) {
 	for _, m := range w.request(1).Messages {
 		if raw, _ := json.Marshal(m); strings.Contains(string(raw), "hangs") || strings.Contains(string(raw), "did not answer") {
 			t.Errorf("the new window has %s", raw)
+		}
+	}
+}
+
+// A session begins and works without the servers that do not: each is named with what
+// is wrong with it, and the others' tools run.
+func TestServersThatFail(t *testing.T) {
+	w := servers(t, call("c1", "good-get_env", `{"name":"GREETING"}`), model.Message{Text: "done"})
+	good := mcptest.Server("plain")
+	good.Env["GREETING"] = "hello"
+	s := w.create(transom.SessionConfig{OnPermission: transom.ApproveAll, MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{
+		"good": good, "refused": {URL: "http://127.0.0.1:1/mcp"}, "garbage": mcptest.Server("garbage"), "missing": {Command: "/nowhere/at/all"},
+	}}})
+	events := s.Subscribe()
+	defer events.Close()
+	if got := w.send(s, "go"); got != "done" {
+		t.Errorf("answered %q", got)
+	}
+	if got := lastResult(w.request(1)); got != "hello" {
+		t.Errorf("the model read %q", got)
+	}
+	if names := offered(w.request(0)); slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "good-") && strings.Contains(n, "-") }) {
+		t.Errorf("offered %v", names)
+	}
+	told := map[string]string{}
+	for e, err := range events.All(w.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch p := e.Payload.(type) {
+		case event.MCPServersLoaded:
+			for _, i := range p.Servers {
+				told[i.Name] = i.Status + " " + i.Error
+			}
+		case event.MCPServerStatusChanged:
+			told[p.ServerName] = p.Status + " " + p.Error
+		}
+		if e.Type == event.TypeSessionIdle {
+			break
+		}
+	}
+	for name, want := range map[string]string{"good": "connected", "refused": "connection refused", "garbage": "its process ended", "missing": "could not be started"} {
+		if !strings.Contains(told[name], want) || name != "good" && !strings.HasPrefix(told[name], "failed ") {
+			t.Errorf("%s: told %q, want %q", name, told[name], want)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (r *Runtime) transcript(id string) string {
 // load ties the attachment to its session. At a later resume it is tied already, and
 // others may be using it: nothing is written that they read.
 func (h *Session) load(s *loaded) {
-	if h.sess == nil {
+	if h.sess != s { // also where one that was ending meanwhile has been tried before
 		h.sess, h.id = s, s.ID()
 	}
 	if asker := h.asker; asker != nil {
@@ -224,6 +224,10 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		return out, err
 	}
 	s.agents.settle(&out)
+	if cfg.ToolSearch != nil {
+		out.Search = cfg.ToolSearch.settings()
+		s.searching.Store(out.Search.On)
+	}
 	own, err := s.offered(cfg.Answers)
 	if err != nil {
 		return out, err

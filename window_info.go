@@ -16,12 +16,16 @@ type Usage struct {
 	Models     map[string]event.ModelMetric // by model
 	LastInput  int64                        // tokens of the newest model call
 	LastOutput int64
+	// Changes are the lines that the session's create and edit wrote, and their files.
+	// What commands changed is not known.
+	Changes event.CodeChanges
 }
 
 // Usage returns the session's totals.
 func (h *Session) Usage() Usage {
 	v := h.sess.View()
-	u := Usage{Prompts: v.Prompts, APITime: time.Duration(v.APIMs) * time.Millisecond, Models: map[string]event.ModelMetric{}, LastInput: v.LastInput, LastOutput: v.LastOutput}
+	u := Usage{Prompts: v.Prompts, APITime: time.Duration(v.APIMs) * time.Millisecond, Models: map[string]event.ModelMetric{}, LastInput: v.LastInput, LastOutput: v.LastOutput, Changes: v.Changes}
+	u.Changes.FilesModified = append([]string{}, v.Changes.FilesModified...)
 	for name, m := range v.Usage {
 		u.Models[name] = m
 	}
@@ -54,7 +58,8 @@ type WindowTool struct {
 	Description string
 	Parameters  []byte // JSON Schema
 	Source      string // "custom", "builtin" or "mcp"
-	Tokens      int
+	Tokens      int    // in the model's list; 0 where it is held back
+	Held        bool   // left out of the model's list until a tool search finds it
 }
 
 // MessageTokens is the size of all messages.
@@ -95,12 +100,14 @@ func (h *Session) Tools() []WindowTool { return tools(h.sess.View()) }
 
 func tools(v *turn.State) []WindowTool {
 	var out []WindowTool
-	defs := v.Live.Offers.Definitions()
-	for i, o := range v.Live.Offers.List() {
-		out = append(out, WindowTool{
-			Name: o.Name, Description: o.Description, Parameters: defs[i].Parameters,
-			Source: string(o.Source), Tokens: model.EstimateTool(&defs[i]),
-		})
+	offers := v.Live.Offers
+	for _, o := range offers.List() {
+		def := o.Definition()
+		t := WindowTool{Name: o.Name, Description: o.Description, Parameters: def, Source: string(o.Source), Held: offers.Held(o.Name)}
+		if !t.Held {
+			t.Tokens = model.EstimateTool(&model.ToolDef{Name: o.Name, Description: o.Description, Parameters: def})
+		}
+		out = append(out, t)
 	}
 	return out
 }

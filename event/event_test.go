@@ -28,7 +28,7 @@ var payloads = []Payload{
 	PlanChanged{}, TodosChanged{}, ExitPlanRequested{}, ExitPlanCompleted{}, WorkspaceFileChanged{}, PermissionsChanged{}, CapabilitiesChanged{}, CommandsChanged{}, CommandExecute{},
 	SubagentStarted{}, SubagentCompleted{}, SubagentFailed{}, SubagentSelected{}, SubagentDeselected{}, Notification{}, TasksChanged{}, TaskComplete{},
 	AgentStarted{}, AgentEnded{}, AgentMoved{}, AgentRemoved{},
-	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, ClientMetadata{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{},
+	CommandQueued{}, CommandCompleted{}, ElicitationRequested{}, ElicitationCompleted{}, EphemeralQuery{}, ApprovalsReset{}, ClientMetadata{}, QueueOrder{}, Saved{}, SkillInvoked{}, SkillsLoaded{}, ToolSearchActivated{},
 	CanvasOpened{}, CanvasClosed{}, CanvasUnavailable{}, CanvasRecorded{}, CanvasRemoved{}, CanvasRegistry{}, FactoryUpdated{}, FactoryStarted{}, FactorySettled{},
 	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
 	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
@@ -88,7 +88,7 @@ func decodeAs(t interface{ Fatalf(string, ...any) }, e *Event, p Payload) Payloa
 	return v.Elem().Interface().(Payload)
 }
 
-// awkward texts that a record must keep, each in one physical line (R59).
+// awkward texts that a record must keep, each in one physical line.
 var awkward = []string{
 	"", "plain", "line\nline", "\r\n", "\u2028", "\u2029", "\u0085", "a\u2028b\u2029c\u0085d", "\x00\x01\x1f\x7f",
 	`\u0000 \n "`, "<b>&amp;</b>", "é 漢字 🙂 \U0010ffff", "\ufeffbom", "tab\t\v\f\b",

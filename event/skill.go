@@ -4,6 +4,8 @@ package event
 const (
 	TypeSkillInvoked = "skill.invoked"
 	TypeSkillsLoaded = "session.skills_loaded"
+
+	TypeToolSearchActivated = "tool_search.activated"
 )
 
 // What began a skill.
@@ -52,3 +54,12 @@ func (SkillInvoked) EventType() string { return TypeSkillInvoked }
 func (SkillsLoaded) EventType() string { return TypeSkillsLoaded }
 
 func (SkillsLoaded) ephemeralEvent() {}
+
+// ToolSearchActivated says which tools a tool search has put into the model's list.
+type ToolSearchActivated struct {
+	Strategy  string   `json:"strategy"` // "client": the runtime searched
+	ToolNames []string `json:"toolNames"`
+}
+
+// EventType returns "tool_search.activated".
+func (ToolSearchActivated) EventType() string { return TypeToolSearchActivated }

@@ -299,6 +299,8 @@ func listExtensions(q *call, _ *target) {
 
 // errNoExtensions says why a session has none. The SDKs' suite
 // ("rpc_mcp_and_skills") looks for its first words.
+//
+//lint:ignore ST1005 The words are theirs.
 var errNoExtensions = errors.New("Extensions not available in this session: they run where the server has COPILOT_CLI_ENABLED_FEATURE_FLAGS=EXTENSIONS and the session was created with requestExtensions")
 
 type extensionIDParams struct {

@@ -121,3 +121,43 @@ func TestMessageSettings(t *testing.T) {
 		t.Errorf("%+v, a window of %d", last, usage.TokenLimit)
 	}
 }
+
+// TestToolSearchSetting: tools are held back as the client says, and it can see
+// which.
+func TestToolSearchSetting(t *testing.T) {
+	w := play(t, scripted.Say("one"))
+	c := w.connect(t)
+	never := hostTool("never")
+	never["defer"] = "never"
+	c.ok("session.create", obj{"sessionId": id1, "toolSearch": obj{"deferThreshold": 1}, "tools": []any{never, hostTool("later")}})
+	c.prompt(id1, "go")
+	c.idle(0)
+	var names []string
+	for _, d := range w.model.Requests()[0].Tools {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, " "); got != "tool_search_tool never" {
+		t.Error(got)
+	}
+	var out struct {
+		Tools []struct {
+			Name         string
+			DeferLoading bool
+		}
+	}
+	c.ok("session.tools.getCurrentMetadata", obj{"sessionId": id1}, &out)
+	for _, tool := range out.Tools {
+		if tool.DeferLoading != (tool.Name == "later") {
+			t.Errorf("%+v", tool)
+		}
+	}
+	if len(out.Tools) != 3 {
+		t.Errorf("%+v", out.Tools)
+	}
+	types, _ := c.events(id1, true)
+	for _, typ := range types {
+		if typ == "session.warning" {
+			t.Error("a warning though the setting is served")
+		}
+	}
+}

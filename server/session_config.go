@@ -57,7 +57,6 @@ var sessionFields = []fieldRule{
 	{name: "requestedEnvironmentVariables"},
 	{name: "skipEmbeddingRetrieval", any: true},
 	{name: "toolFilterPrecedence", harmless: []string{`"excluded"`}},
-	{name: "toolSearch"},
 }
 
 // optionFields are the settings that only session.options.update has, besides
@@ -65,6 +64,7 @@ var sessionFields = []fieldRule{
 var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
+	{name: "toolSearch"},
 	{name: "allowAllMcpServerInstructions"},
 	{name: "capi"},
 	{name: "askUserDisabled", any: true},

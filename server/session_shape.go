@@ -17,6 +17,7 @@ type shapeParams struct {
 	Limits           *wireLimits       `json:"sessionLimits"`
 	CAPI             *wireCAPI         `json:"capi"`
 	DefaultAgent     *wireDefaultAgent `json:"defaultAgent"`
+	ToolSearch       *wireToolSearch   `json:"toolSearch"`
 
 	CustomAgents   []wireAgent `json:"customAgents"`
 	Agent          *string     `json:"agent"`
@@ -95,6 +96,19 @@ type wireLimits struct {
 	MaxAICredits *float64 `json:"maxAiCredits"`
 }
 
+type wireToolSearch struct {
+	Enabled   *bool `json:"enabled"`
+	Threshold *int  `json:"deferThreshold"`
+}
+
+// search is what the host says of it; nil is nothing.
+func (w *wireToolSearch) search() *transom.ToolSearch {
+	if w == nil {
+		return nil
+	}
+	return &transom.ToolSearch{Disabled: w.Enabled != nil && !*w.Enabled, DeferThreshold: w.Threshold}
+}
+
 type wireDefaultAgent struct {
 	ExcludedTools []string `json:"excludedTools"`
 }
@@ -103,6 +117,7 @@ type wireDefaultAgent struct {
 func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = value(p.ClientName), value(p.ReasoningSummary), value(p.Citations)
 	cfg.Vision, cfg.Abilities = p.Capabilities.vision(), p.Capabilities.abilities()
+	cfg.ToolSearch = p.ToolSearch.search()
 	cfg.NoSockets = value(p.CAPI.noSockets())
 	if p.Limits != nil {
 		cfg.MaxAICredits = value(p.Limits.MaxAICredits)
@@ -119,6 +134,7 @@ func (p *shapeParams) begin(cfg *transom.SessionConfig) {
 func (p *shapeParams) goOn(cfg *transom.ResumeConfig) {
 	cfg.ClientName, cfg.ReasoningSummary, cfg.Citations = p.ClientName, p.ReasoningSummary, p.Citations
 	cfg.Vision, cfg.Abilities = p.Capabilities.vision(), p.Capabilities.abilities()
+	cfg.ToolSearch = p.ToolSearch.search()
 	cfg.NoSockets = p.CAPI.noSockets()
 	if p.Limits != nil {
 		cfg.MaxAICredits = p.Limits.MaxAICredits

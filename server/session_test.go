@@ -467,13 +467,13 @@ func TestUnservedSettings(t *testing.T) {
 	w := play(t)
 	c := w.connect(t)
 	c.ok("session.create", obj{
-		"sessionId": id1, "memory": obj{"enabled": true}, "toolSearch": obj{"enabled": true}, "cloud": obj{"x": 1}, "largeOutput": obj{"enabled": false},
+		"sessionId": id1, "memory": obj{"enabled": true}, "cloud": obj{"x": 1}, "largeOutput": obj{"enabled": false},
 		"infiniteSessions": obj{"enabled": true}, "somethingNew": true, "clientName": "me", "customAgents": []any{},
 		"systemMessage": obj{"mode": "customize", "content": "more", "sections": obj{"tone": obj{"action": "remove"}}},
 	})
 	var warning struct{ Message string }
 	i := c.eventFrom(c.eventAt(0, "session.start"), "session.warning", &warning)
-	for _, name := range []string{"memory", "toolSearch", "cloud"} {
+	for _, name := range []string{"memory", "cloud"} {
 		if !strings.Contains(warning.Message, name) {
 			t.Errorf("%s is not named: %s", name, warning.Message)
 		}

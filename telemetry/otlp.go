@@ -92,7 +92,7 @@ func anyValue(v attribute.Value) message {
 		}
 		return message{{5, "arrayValue", message{{1, "values", all, false}}, true}}
 	}
-	return message{{1, "stringValue", v.Emit(), true}}
+	return message{{1, "stringValue", v.String(), true}}
 }
 
 // metrics is the request that exports metrics: an ExportMetricsServiceRequest.

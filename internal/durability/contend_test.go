@@ -233,7 +233,7 @@ func one(t *testing.T, home string) (prompts int) {
 }
 
 // TestContention: several processes give one session prompts at the same time. Each
-// prompt has its turn, once, and the log is one conversation (R68).
+// prompt has its turn, once, and the log is one conversation.
 func TestContention(t *testing.T) {
 	home := t.TempDir()
 	first := startPeer(t, home)

@@ -223,7 +223,7 @@ func TestSlowSubscriber(t *testing.T) {
 
 // TestOlderDeclarers: a request to run a tool goes to the newest client that
 // declared it, to those that declared nothing of the name, and to no older one,
-// however far behind it is (R73, R91).
+// however far behind it is.
 func TestOlderDeclarers(t *testing.T) {
 	for _, lag := range []int64{1, 0} {
 		t.Run(fmt.Sprint("lag ", lag), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestOlderDeclarers(t *testing.T) {
 }
 
 // TestManyResumes: however often a client resumes, each of its subscriptions
-// has each event once, and a closed one none (R73).
+// has each event once, and a closed one none.
 func TestManyResumes(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	var last *Subscription

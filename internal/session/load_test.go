@@ -20,7 +20,7 @@ import (
 )
 
 // TestLoadWithBadRecords: a record that cannot be read is reported and passed
-// over, in the fold and in the history (R62).
+// over, in the fold and in the history.
 func TestLoadWithBadRecords(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	r.send("go")

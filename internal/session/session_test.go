@@ -216,7 +216,7 @@ func TestCloseThatCannotBeWritten(t *testing.T) {
 }
 
 // TestAbort: effects end, also those that ignore it, and what they give is too
-// late (R84).
+// late.
 func TestAbort(t *testing.T) {
 	entered, release := make(chan bool, 1), make(chan bool)
 	defer close(release)
@@ -443,7 +443,7 @@ func (r *rig) end() {
 }
 
 // TestPen: who is at work has the pen; who takes over is let in when it is free,
-// and the one before is told at its next write (R68).
+// and the one before is told at its next write.
 func TestPen(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	a := newRig(t, rigConfig{})
@@ -551,7 +551,7 @@ func TestLostClientWithFullDisk(t *testing.T) {
 }
 
 // TestSendsAroundAClear: a message sent while the window is cleared lands wholly
-// before the clear, and is cleared with it, or wholly behind the seed (R26).
+// before the clear, and is cleared with it, or wholly behind the seed.
 func TestSendsAroundAClear(t *testing.T) {
 	rounds := 500
 	if testing.Short() {
@@ -606,7 +606,7 @@ func TestSendsAroundAClear(t *testing.T) {
 	}
 }
 
-// TestReentrancy: while a host's call is open, every input is served (R80).
+// TestReentrancy: while a host's call is open, every input is served.
 func TestReentrancy(t *testing.T) {
 	r := newRig(t, rigConfig{tools: []tool.Tool{clearTool}}, calls("c1:clear"))
 	r.send("go")

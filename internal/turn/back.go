@@ -158,6 +158,10 @@ func (s *State) goingBack() *back {
 	return s.Live.Prep.back
 }
 
+// Settled reports whether nothing is under way that could change the history, or
+// files.
+func (s *State) Settled() bool { return s.Phase() == Idle && len(s.Live.Agents) == 0 }
+
 func (m *machine) goBack(in GoBack) error {
 	switch phase := m.s.Phase(); {
 	case in.EventID == "":
@@ -170,6 +174,8 @@ func (m *machine) goBack(in GoBack) error {
 		return &Refusal{Kind: "wrong_state", Msg: "the history cannot be truncated while a turn that was cut off is open: abort it first, or resume the session"}
 	case phase != Idle:
 		return &Refusal{Kind: "wrong_state", Msg: "the history cannot be truncated while a turn is running: wait for session.idle, or abort the turn first"}
+	case in.Files && len(m.s.Live.Agents) > 0:
+		return &Refusal{Kind: "wrong_state", Msg: "files cannot be brought back while agents are at work in the background: wait for them, or cancel them"}
 	case in.Files && !m.s.Tracked:
 		return &Refusal{Kind: "unsupported", Msg: "the session does not keep track of the files that it changes: create it with enableFileChangeTracking, or rewind the conversation only"}
 	}

@@ -319,6 +319,9 @@ func (m *machine) complete(id string, o tool.Outcome) {
 		m.emit(event.ExternalToolCompleted{RequestID: c.External})
 	}
 	m.unrun(id)
+	if o.Success && c.Name == SearchTool && len(o.References) > 0 && !c.Orphan {
+		m.activate(&o)
+	}
 	o = m.fit(m.noted(id, o))
 	p := event.ToolComplete{
 		ToolCallID: id, Model: m.s.Model, InteractionID: m.s.Loop.InteractionID,

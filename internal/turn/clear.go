@@ -27,6 +27,7 @@ func (m *machine) clear(in Clear) error {
 	m.dropCompaction("the context was cleared meanwhile")
 	n := m.s.Window.Len()
 	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: valid(in.Prompt)})
+	m.s.Live.Offers = m.offered() // what a search found is held back again
 	m.ready.Sync = true
 	m.ready.Result = n
 	return nil
@@ -153,7 +154,10 @@ func (m *machine) close(in Close) {
 	p := event.SessionShutdown{
 		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
 		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage, NanoAIU: m.s.NanoAIU(),
-		CodeChanges: event.CodeChanges{FilesModified: []string{}},
+		CodeChanges: m.s.Changes,
+	}
+	if p.CodeChanges.FilesModified == nil {
+		p.CodeChanges.FilesModified = []string{}
 	}
 	if p.ModelMetrics == nil {
 		p.ModelMetrics = map[string]event.ModelMetric{}

@@ -38,8 +38,10 @@ type Offer struct {
 
 // Offers is an immutable list of tools.
 type Offers struct {
-	list   []Offer
+	list   []Offer // all that can be called
 	byName map[string]int
+	told   []Offer         // those that the model is told of, where that is not all
+	held   map[string]bool // the others, by name
 	defs   []model.ToolDef
 	tokens int
 }
@@ -128,7 +130,7 @@ func (f Filter) Matches(source tool.Source, name string) bool {
 // all clients in the order in which they were declared, then those of MCP servers.
 // Where two declare one name, the newest declaration counts, and a client's goes
 // before a built-in one and before a server's.
-func offers(clients []Client, s Settings) *Offers {
+func offers(clients []Client, s Settings, found []string) *Offers {
 	o := &Offers{byName: map[string]int{}}
 	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
 		for _, t := range c.Tools.All() {
@@ -150,11 +152,15 @@ func offers(clients []Client, s Settings) *Offers {
 			o.list = append(o.list, Offer{t, ""})
 		}
 	}
+	o.holdBack(s.Search, found)
 	if len(o.list) == 0 {
 		return nil
 	}
-	for _, t := range o.list {
-		d := model.ToolDef{Name: t.Name, Description: t.Description, Parameters: t.Definition()}
+	if o.held == nil {
+		o.told = o.list
+	}
+	for _, t := range o.told {
+		d := t.define()
 		o.defs = append(o.defs, d)
 		o.tokens += model.EstimateTool(&d)
 	}
@@ -171,11 +177,7 @@ func (s *Settings) offers(t *tool.Compiled) bool {
 func (m *machine) reoffer() {
 	l := &m.s.Live
 	before := l.Offers
-	s := l.Settings
-	if m.s.Mode != autopilot {
-		s.Excluded.Patterns = append(slices.Clip(s.Excluded.Patterns), "builtin:"+CompleteTool)
-	}
-	l.Offers = offers(l.Clients, s)
+	l.Offers = m.offered()
 	gone := slices.Clone(l.Gone)
 	if l.Asked {
 		for _, name := range before.Names() {
@@ -187,6 +189,15 @@ func (m *machine) reoffer() {
 	l.Gone = slices.DeleteFunc(gone, func(name string) bool { _, ok := l.Offers.Lookup(name); return ok })
 	l.Fresh = true
 	m.eachAgent(func(string) { m.reoffer(); m.s.Live.Fresh = false })
+}
+
+// offered is what the model is offered now.
+func (m *machine) offered() *Offers {
+	s := m.s.Live.Settings
+	if m.s.Mode != autopilot {
+		s.Excluded.Patterns = append(slices.Clip(s.Excluded.Patterns), "builtin:"+CompleteTool)
+	}
+	return offers(m.s.Live.Clients, s, m.s.Found)
 }
 
 // autopilot is the mode in which the model says when its task is done.

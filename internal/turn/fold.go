@@ -70,6 +70,7 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeToolStart:             foldInto((*Durable).foldToolStart),
 	event.TypeToolComplete:          foldInto((*Durable).foldToolComplete),
 	event.TypeIntent:                foldInto((*Durable).foldIntent),
+	event.TypeToolSearchActivated:   foldInto((*Durable).foldFound),
 	event.TypePermissionRequested:   foldInto((*Durable).foldAsked),
 	event.TypePermissionCompleted:   foldInto((*Durable).foldDecided),
 	event.TypeExternalToolRequested: foldInto((*Durable).foldExternal),
@@ -212,6 +213,7 @@ func (d *Durable) foldAssistant(p event.AssistantMessage) {
 }
 
 func (d *Durable) foldToolComplete(p event.ToolComplete) {
+	d.foldChanges(p)
 	d.call(p.ToolCallID, func(c *Call) {
 		c.Done, c.Success, c.Type, c.Permission, c.External = true, p.Success, tool.Success, "", ""
 		if p.Error != nil {
@@ -270,6 +272,7 @@ func (d *Durable) foldExternalDone(p event.ExternalToolCompleted) {
 func (d *Durable) foldClear(id string) {
 	d.Clears++
 	d.Loop.Cleared = id
+	d.Found = nil // the new window has found nothing yet
 	d.unreport()
 	d.Loop.Calls = slices.Clone(d.Loop.Calls)
 	for i := range d.Loop.Calls {

@@ -143,7 +143,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	p := script(t, `new tools=a,b,c`)
-	names := func(s Settings) []string { return offers(p.s.Live.Clients, s).Names() }
+	names := func(s Settings) []string { return offers(p.s.Live.Clients, s, nil).Names() }
 	for _, tc := range []struct {
 		s    Settings
 		want []string

@@ -11,6 +11,7 @@ import (
 // to the copy.
 func Sever(d Durable, at time.Time, newID func() string) ([]*event.Event, error) {
 	m := &machine{s: State{Durable: d}, in: Input{At: at, NewID: newID}}
+	m.closeLost() // agents of the source
 	if m.s.Loop.Open {
 		m.stop()
 	}

@@ -43,6 +43,7 @@ type Durable struct {
 	Selected string   // the custom agent that the session's own agent is; "" is the default one
 
 	Canvases              []event.CanvasRecorded // open, oldest first
+	Found                 []string               // tools that searches found since the last clear, in their order
 	Approved              []string               // what lasting approvals of the session cover
 	Ordered               int64                  // how many messages came to wait so far
 	AllowAll              bool                   // every call runs unasked, as the log says
@@ -50,6 +51,7 @@ type Durable struct {
 	LastInput, LastOutput int64                  // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+	Changes               event.CodeChanges // by tools, sub-agents' too
 
 	ClientMetadata map[string]string // what clients keep with the session; never changed in place
 
@@ -185,6 +187,7 @@ type Settings struct {
 	Hidden           Filter     // tools that this agent is not offered
 	Agent            Filter     // what the agent's own definition lets it use
 	Agents           []AgentDef // the kinds of agents that can be started
+	Search           Search     // which tools are held back
 	Credits          float64    // what the session may cost, in AI credits; 0 is anything
 	Notice           string     // what the model is told behind a prompt, once in a window; "" is nothing
 }

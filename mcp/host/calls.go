@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Resu
 		}
 		params.Meta = meta
 	}
+	params.Meta = traced(params.Meta, call)
 	limit := time.Duration(l.cfg.Timeout) * time.Millisecond
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -64,6 +66,26 @@ func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Resu
 		return tool.Result{}, ctx.Err()
 	}
 	return tool.Result{Type: tool.Failure, Text: l.why(err)}, nil
+}
+
+// traced is the "_meta" of a call with its place in a trace, under the names of W3C
+// Trace Context, where a hook put none there. It is always a map of its own: the SDK
+// adds to it.
+func traced(meta map[string]any, call tool.Call) sdk.Meta {
+	_, parent := meta["traceparent"]
+	_, state := meta["tracestate"]
+	out := sdk.Meta(maps.Clone(meta))
+	if call.Traceparent == "" || parent || state {
+		return out
+	}
+	if out == nil {
+		out = sdk.Meta{}
+	}
+	out["traceparent"] = call.Traceparent
+	if call.Tracestate != "" {
+		out["tracestate"] = call.Tracestate
+	}
+	return out
 }
 
 // errLate tells a server's own time limit from one of the caller's.

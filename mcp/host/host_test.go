@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -140,11 +141,16 @@ func (r *rig) names() (names []string) {
 
 func (r *rig) call(name, args string) tool.Result {
 	r.t.Helper()
+	return r.make(tool.Call{ID: "c", Name: name, Arguments: json.RawMessage(args)})
+}
+
+func (r *rig) make(call tool.Call) tool.Result {
+	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	defer cancel()
-	res, err := r.find(name).Handler(ctx, tool.Call{ID: "c", Name: name, Arguments: json.RawMessage(args)})
+	res, err := r.find(call.Name).Handler(ctx, call)
 	if err != nil {
-		r.t.Fatalf("%s: %v", name, err)
+		r.t.Fatalf("%s: %v", call.Name, err)
 	}
 	return res
 }
@@ -206,7 +212,7 @@ func TestCalls(t *testing.T) {
 }
 
 // One server that is not there, one that ends, one that speaks something else: each
-// says why, and the good one works (R134).
+// says why, and the good one works.
 func TestBrokenServers(t *testing.T) {
 	r := newRig(t, nil)
 	r.set(map[string]mcp.Server{
@@ -233,7 +239,7 @@ func TestBrokenServers(t *testing.T) {
 }
 
 // A server of the older generation is spoken to in its way, whether it refuses the
-// newer one or keeps silent (R137).
+// newer one or keeps silent.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -287,7 +293,7 @@ func TestListChanged(t *testing.T) {
 }
 
 // A server that dies during a call fails the call, its tools are withdrawn, and the
-// next Start connects to it again (R132).
+// next Start connects to it again.
 func TestCrash(t *testing.T) {
 	r := newRig(t, nil)
 	r.set(map[string]mcp.Server{"s": mcptest.Server("plain"), "t": mcptest.Server("plain")})
@@ -312,24 +318,62 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A server's own children end with it, in time, by Stop and by Close (R131).
+// A server that is killed between two calls takes its children with it and its tools
+// out of the list; what is offered after the next Start can be called.
+func TestKilled(t *testing.T) {
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": mcptest.Server("forks")})
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Fatalf("%+v", got)
+	}
+	pid, child := r.state("s").PID, r.child("s")
+	old := r.find("s-where")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the failure", func() bool {
+		return slices.ContainsFunc(r.states, func(st mcp.State) bool { return st.Status == mcp.Failed && st.Error != "" })
+	})
+	if len(r.Tools()) > 0 {
+		t.Errorf("still offered: %v", r.names())
+	}
+	if got, err := old.Handler(context.Background(), tool.Call{ID: "c", Arguments: json.RawMessage(`{}`)}); err != nil || got.Type != tool.Failure {
+		t.Errorf("a call to the server that is gone: %+v, %v", got, err)
+	}
+	gone(t, child)
+	r.Start()
+	r.settle()
+	if st := r.state("s"); st.Status != mcp.Connected || st.PID == pid {
+		t.Errorf("%+v", st)
+	}
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// child is the process that a server of the kind "forks" started.
+func (r *rig) child(name string) int {
+	r.t.Helper()
+	l, err := r.Host.(*Host).linked(name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`child (\d+)`).FindStringSubmatch(l.proc.stderr.String())
+	if m == nil {
+		r.t.Fatalf("%q names no child", l.proc.stderr.String())
+	}
+	pid, _ := strconv.Atoi(m[1])
+	return pid
+}
+
+// A server's own children end with it, in time, by Stop and by Close.
 func TestEnd(t *testing.T) {
 	r := newRig(t, nil)
 	forks := mcptest.Server("forks")
 	r.set(map[string]mcp.Server{"a": forks, "b": forks})
 	var pids []int
 	for _, name := range []string{"a", "b"} {
-		h := r.Host.(*Host)
-		l, err := h.linked(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := regexp.MustCompile(`child (\d+)`).FindStringSubmatch(l.proc.stderr.String())
-		if m == nil {
-			t.Fatalf("%q names no child", l.proc.stderr.String())
-		}
-		child, _ := strconv.Atoi(m[1])
-		pids = append(pids, r.state(name).PID, child)
+		pids = append(pids, r.state(name).PID, r.child(name))
 	}
 	begun := time.Now()
 	if err := r.Stop(context.Background(), "a"); err != nil {
@@ -469,6 +513,42 @@ func TestAsksBack(t *testing.T) {
 	}
 	if got := r.call("s-where", `{}`); got.Type != tool.Denied || got.Text != "not there" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A call goes out with its place in a trace, unless it has none or a hook says another.
+func TestTraceContext(t *testing.T) {
+	var hook map[string]any
+	r := newRig(t, func(c *mcp.Context) {
+		c.BeforeCall = func(context.Context, mcp.PreCall) (map[string]any, error) { return hook, nil }
+	})
+	r.set(map[string]mcp.Server{"s": mcptest.Server("plain")})
+	const parent, other = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-11111111111111111111111111111111-2222222222222222-00"
+	for _, c := range []struct {
+		name                         string
+		hook                         map[string]any
+		parent, state                string
+		who, wantsParent, wantsState any
+	}{
+		{name: "none"},
+		{name: "a place", parent: parent, wantsParent: parent},
+		{name: "with a state", parent: parent, state: "a=b", wantsParent: parent, wantsState: "a=b"},
+		{name: "beside a hook's", hook: map[string]any{"who": "a hook"}, parent: parent, state: "a=b", who: "a hook", wantsParent: parent, wantsState: "a=b"},
+		{name: "a hook's own", hook: map[string]any{"traceparent": other}, parent: parent, state: "a=b", wantsParent: other},
+	} {
+		hook = c.hook
+		before := maps.Clone(hook)
+		var got map[string]any
+		text := r.make(tool.Call{ID: "c", Name: "s-meta", Arguments: json.RawMessage(`{}`), Traceparent: c.parent, Tracestate: c.state}).Text
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("%s: %q: %v", c.name, text, err)
+		}
+		if got["who"] != c.who || got["traceparent"] != c.wantsParent || got["tracestate"] != c.wantsState {
+			t.Errorf("%s: the server got %v", c.name, got)
+		}
+		if !maps.Equal(hook, before) {
+			t.Errorf("%s: the hook's map is %v now", c.name, hook)
+		}
 	}
 }
 
