@@ -38,7 +38,7 @@ func (echo) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Chunk,
 }
 
 // A handler may use the session that waits for it: it is answered at once, in many
-// sessions side by side.
+// sessions side by side, and what it does to its own reaches no other.
 func TestCallsFromAHandler(t *testing.T) {
 	const many = 50
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -55,7 +55,7 @@ func TestCallsFromAHandler(t *testing.T) {
 			ran := make(chan bool)
 			probe := tool.Tool{Name: "probe", IsTerminal: true, Handler: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 				defer close(ran)
-				_, inside = s.Send(ctx, transom.Message{Prompt: "QUEUED"})
+				_, inside = s.Send(ctx, transom.Message{Prompt: fmt.Sprint("QUEUED", i)})
 				_, blocked := s.SendAndWait(ctx, transom.Message{Prompt: "x"})
 				if inside == nil && !isKind(blocked, transom.KindWrongState) {
 					inside = fmt.Errorf("to wait for the turn from inside of it gave %v", blocked)
@@ -71,7 +71,7 @@ func TestCallsFromAHandler(t *testing.T) {
 					<-ctx.Done() // the abort reaches the handler
 					return tool.Result{Text: "LATE"}, nil
 				}
-				n, err := s.History().ClearContext(ctx, "SEED")
+				n, err := s.History().ClearContext(ctx, fmt.Sprint("SEED", i))
 				if inside == nil {
 					inside = err
 				}
@@ -84,9 +84,9 @@ func TestCallsFromAHandler(t *testing.T) {
 				return
 			}
 			m, err := s.SendAndWait(ctx, transom.Message{Prompt: "probe"})
-			want := "SEED QUEUED"
+			want := fmt.Sprintf("SEED%d QUEUED%d", i, i)
 			if err == nil && i%2 == 1 { // what was queued is before what comes next
-				want = "probe QUEUED MORE"
+				want = fmt.Sprintf("probe QUEUED%d MORE", i)
 				m, err = s.SendAndWait(ctx, transom.Message{Prompt: "MORE"})
 			}
 			<-ran
