@@ -34,7 +34,7 @@ func TestHealthyLog(t *testing.T) {
 	}
 	put("", event.SessionStart{SessionID: sessionID, Version: 1, Producer: "transom", StartTime: at.UTC().Format(time.RFC3339Nano), SelectedModel: "m"})
 	for turn := 0; n < 10_000; turn++ {
-		result := strings.Repeat("r", 6000)
+		result := strings.Repeat("r", 12_000)
 		if turn%100 == 0 {
 			result = strings.Repeat("R", 1_600_000)
 		}
