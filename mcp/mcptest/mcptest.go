@@ -156,6 +156,9 @@ func addPlain(s *sdk.Server) {
 		dir, err := os.Getwd()
 		return text(dir), nil, err
 	})
+	sdk.AddTool(s, &sdk.Tool{Name: "pid"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		return text(fmt.Sprint(os.Getpid())), nil, nil
+	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("the disk is full")
 	})
