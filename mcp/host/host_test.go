@@ -291,6 +291,20 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
+// A server may say that its tools changed before it has answered the handshake: it is
+// asked for them once the connection stands.
+func TestListChangedEarly(t *testing.T) {
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": mcptest.Server("early")})
+	if st := r.state("s"); st.Status != mcp.Connected {
+		t.Fatalf("%+v", st)
+	}
+	r.until("the new list", func() bool { return slices.Contains(r.lists, "s tools") })
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A server that dies during a call fails the call, its tools are withdrawn, and the
 // next Start connects to it again.
 func TestCrash(t *testing.T) {
