@@ -129,6 +129,40 @@ func TestServersEndWithTheirSession(t *testing.T) {
 	until(t, "all ended with the program", left(0))
 }
 
+// A client that is gone without a word leaves nothing behind of fifty sessions whose
+// servers were only being connected to, each with a process of its own.
+func TestManyServersEndWithTheirClient(t *testing.T) {
+	const sessions = 50
+	p := launch(t, []string{"PATH=" + os.Getenv("PATH")}, "--headless")
+	p.in.Close()
+	c, err := net.Dial("tcp", "127.0.0.1:"+p.port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	q := &process{t: t, in: c, out: bufio.NewReader(c)}
+	for i := range sessions {
+		a := q.ask(2*i, "session.create", fmt.Sprintf(`{"sessionId":"s%d","model":"m","provider":{"type":"openai","baseUrl":"http://127.0.0.1:1/v1"},
+			"mcpServers":{"s":{"type":"local","command":"sh","args":["-c","sleep 300 & cat > /dev/null"],"tools":["*"]}}}`, i))
+		if strings.Contains(a, `"error"`) {
+			t.Fatal(a)
+		}
+		io.WriteString(c, request(2*i+1, "session.mcp.list", fmt.Sprintf(`{"sessionId":"s%d"}`, i)))
+	}
+	// Of each a shell, its sleep and its cat.
+	until(t, "all servers", func() bool { return len(below(p.Process.Pid)) == 3*sessions })
+	all := below(p.Process.Pid)
+	c.Close()
+	until(t, "all ended with their client", func() bool { return len(running(all)) == 0 })
+	if left := below(p.Process.Pid); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.exits(0)
+}
+
 // Where nobody answers questions nothing runs that needs an answer: no file is
 // written, no command run, nothing fetched, no tool of a host or a server called. The
 // model reads of each call that it was denied.
