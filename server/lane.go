@@ -68,18 +68,25 @@ func (c *conn) enter(id string, f func(l *lane) (held bool)) {
 // ending, and this client is asked about that by a hook, f is run at once. The
 // handler of the hook may ask anything: nothing that it waits for waits for it.
 func (c *conn) pass(id string, f func(l *lane)) {
-	c.mu.Lock()
-	l := c.lanes[id]
-	if l != nil && l.busy && l.ending && l.asking > 0 && len(l.queue) == 0 {
-		c.mu.Unlock()
+	if l := c.endingLane(id); l != nil {
 		f(l)
 		return
 	}
-	c.mu.Unlock()
 	c.enter(id, func(l *lane) bool {
 		f(l)
 		return false
 	})
+}
+
+// endingLane is the lane of a session that is ending while this client is asked about
+// that, with nobody waiting; nil otherwise.
+func (c *conn) endingLane(id string) *lane {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.lanes[id]; l != nil && l.busy && l.ending && l.asking > 0 && len(l.queue) == 0 {
+		return l
+	}
+	return nil
 }
 
 // asked notes that the client is asked by a hook of a session, until done is called.

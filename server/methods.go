@@ -61,7 +61,7 @@ var coreMethods = map[string]handler{
 	"session.setForeground": plain(setForeground),
 	"session.getMessages":   read(getMessages),
 
-	"session.send":                        posted(send),
+	"session.send":                        sending,
 	"session.abort":                       posted(abort),
 	"session.history.clearContext":        posted(clearContext),
 	"session.log":                         posted(logNote),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/jsonrpc2"
 )
 
 type sendParams struct {
@@ -22,6 +23,43 @@ type sendParams struct {
 
 type sendResult struct {
 	MessageID string `json:"messageId"`
+}
+
+// sending is session.send. A message with attachments is posted from a goroutine
+// that holds the lane: files are read for it, and images in them may have to be made
+// smaller.
+func sending(c *conn, r *jsonrpc2.Responder) {
+	p, ok := aim[sendParams](r)
+	if !ok {
+		return
+	}
+	here := func(l *lane) (a *attachment) {
+		if a = l.attached(); a == nil {
+			r.Reply(nil, notFound(r.Request().Method, l.id))
+		}
+		return a
+	}
+	if len(p.Attachments) == 0 || c.endingLane(p.SessionID) != nil {
+		c.pass(p.SessionID, func(l *lane) {
+			if a := here(l); a != nil {
+				send(&call{r, c, l, a, a.sess}, p)
+			}
+		})
+		return
+	}
+	c.enter(p.SessionID, func(l *lane) (held bool) {
+		a := here(l)
+		if a == nil {
+			return false
+		}
+		a.reads.Add(1)
+		go func() {
+			defer l.leave()
+			defer a.reads.Done()
+			send(&call{r, c, l, a, a.sess}, p)
+		}()
+		return true
+	})
 }
 
 // send posts a message. It is answered at once, or with wait once the session is
