@@ -43,7 +43,7 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 		if s.cfg.Connect != nil {
 			s.cfg.Connect(ctx)
 		}
-		s.box.post(item{body: turn.HookDone{ID: e.ID}})
+		s.box.post(item{body: turn.HookDone{Agent: e.Agent, ID: e.ID}})
 		return
 	}
 	var merged map[string]json.RawMessage

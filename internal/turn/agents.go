@@ -96,6 +96,7 @@ func (s *State) child(i int) State {
 	l.Clients, l.Settings = s.Live.Clients, s.Live.Settings
 	l.Settings.System, l.Settings.Wanted, l.Settings.Made = own.System, own.Wanted, own.Made
 	l.Settings.Agent, l.Settings.Hidden, l.Settings.Notice = own.Agent, rootOnly, ""
+	l.Settings.Arrived = max(own.Arrived, l.Settings.Arrived) // it has waited for servers itself
 	return State{Durable: s.Durable.Agent(a.ID).State, Live: l}
 }
 

@@ -57,7 +57,7 @@ func (m *machine) startSource(msgs []event.Queued) string {
 // its messages into the window once there are none.
 func (m *machine) prepare(p preparation) {
 	l := &m.s.Live
-	if l.Settings.Awaited != l.Settings.Arrived {
+	if m.unconnected() {
 		p.awaited = l.Settings.Awaited
 		l.Prep = &p
 		m.hook(HookConnect, "", nil, nil)
@@ -113,6 +113,12 @@ func (m *machine) prepare(p preparation) {
 	}
 	l.Prep = nil
 	m.deliver(p)
+}
+
+// unconnected reports whether MCP servers have to be waited for before the next
+// model call.
+func (m *machine) unconnected() bool {
+	return m.s.Live.Settings.Awaited != m.s.Live.Settings.Arrived
 }
 
 // uncomposed reports whether the system message has to be made before the next
