@@ -148,9 +148,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
 	if p.RequestExtensions && !extensions {
 		p.unserved = append(p.unserved, "requestExtensions")
 	}
-	if slices.ContainsFunc(p.CustomAgents, func(a wireAgent) bool { return len(a.MCPServers) > 0 }) {
-		p.unserved = append(p.unserved, "customAgents.mcpServers")
-	}
 	return nil
 }
 

@@ -108,24 +108,59 @@ func TestServersEndWithTheirSession(t *testing.T) {
 		}
 		return c
 	}
-	have := func(n int) func() bool { return func() bool { return len(below(p.Process.Pid)) == n } }
+	var all []int
+	left := func(n int) func() bool { return func() bool { return len(running(all)) == n } }
 	c := begin("s1", "s2", "s3")
 	defer c.Close()
-	until(t, "three servers with a child each", have(6))
-	all := below(p.Process.Pid)
+	until(t, "three servers with a child each", func() bool { all = below(p.Process.Pid); return len(all) == 6 })
 	q := &process{t: t, in: c, out: bufio.NewReader(c)}
 	q.ask(3, "session.destroy", `{"sessionId":"s1"}`)
-	until(t, "one ended with its session", have(4))
+	until(t, "one ended with its session", left(4))
 	q.ask(4, "session.delete", `{"sessionId":"s2"}`)
-	until(t, "one was deleted", have(2))
-	begin("s4").Close() // a client that is gone without a word
-	until(t, "one ended with its client", have(2))
-	all = append(all, below(p.Process.Pid)...)
+	until(t, "one was deleted", left(2))
+	lost := begin("s4")
+	until(t, "one more", func() bool { all = below(p.Process.Pid); return len(all) == 4 })
+	lost.Close() // a client that is gone without a word
+	until(t, "one ended with its client", left(2))
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	p.exits(0)
-	until(t, "all ended with the program", func() bool { return len(running(all)) == 0 })
+	until(t, "all ended with the program", left(0))
+}
+
+// A client that is gone without a word leaves nothing behind of fifty sessions whose
+// servers were only being connected to, each with a process of its own.
+func TestManyServersEndWithTheirClient(t *testing.T) {
+	const sessions = 50
+	p := launch(t, []string{"PATH=" + os.Getenv("PATH")}, "--headless")
+	p.in.Close()
+	c, err := net.Dial("tcp", "127.0.0.1:"+p.port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	q := &process{t: t, in: c, out: bufio.NewReader(c)}
+	for i := range sessions {
+		a := q.ask(2*i, "session.create", fmt.Sprintf(`{"sessionId":"s%d","model":"m","provider":{"type":"openai","baseUrl":"http://127.0.0.1:1/v1"},
+			"mcpServers":{"s":{"type":"local","command":"sh","args":["-c","sleep 300 & cat > /dev/null"],"tools":["*"]}}}`, i))
+		if strings.Contains(a, `"error"`) {
+			t.Fatal(a)
+		}
+		io.WriteString(c, request(2*i+1, "session.mcp.list", fmt.Sprintf(`{"sessionId":"s%d"}`, i)))
+	}
+	// Of each a shell, its sleep and its cat.
+	until(t, "all servers", func() bool { return len(below(p.Process.Pid)) == 3*sessions })
+	all := below(p.Process.Pid)
+	c.Close()
+	until(t, "all ended with their client", func() bool { return len(running(all)) == 0 })
+	if left := below(p.Process.Pid); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.exits(0)
 }
 
 // Where nobody answers questions nothing runs that needs an answer: no file is

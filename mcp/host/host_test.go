@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -292,6 +291,20 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
+// A server may say that its tools changed before it has answered the handshake: it is
+// asked for them once the connection stands.
+func TestListChangedEarly(t *testing.T) {
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": mcptest.Server("early")})
+	if st := r.state("s"); st.Status != mcp.Connected {
+		t.Fatalf("%+v", st)
+	}
+	r.until("the new list", func() bool { return slices.Contains(r.lists, "s tools") })
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A server that dies during a call fails the call, its tools are withdrawn, and the
 // next Start connects to it again.
 func TestCrash(t *testing.T) {
@@ -328,8 +341,8 @@ func TestKilled(t *testing.T) {
 	}
 	pid, child := r.state("s").PID, r.child("s")
 	old := r.find("s-where")
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	if p, err := os.FindProcess(pid); err != nil || p.Kill() != nil {
+		t.Fatalf("the server could not be killed: %v", err)
 	}
 	r.until("the failure", func() bool {
 		return slices.ContainsFunc(r.states, func(st mcp.State) bool { return st.Status == mcp.Failed && st.Error != "" })
@@ -405,16 +418,6 @@ func gone(t *testing.T, pid int) {
 			t.Fatalf("process %d is left", pid)
 		}
 	}
-}
-
-// alive reports whether a process runs: one that is dead and not waited for does
-// not.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !regexp.MustCompile(`\) [ZX] `).Match(raw)
 }
 
 // Servers whose configuration did not change keep their process; what is disabled
