@@ -42,7 +42,7 @@ func (m *machine) send(in Send) {
 		return
 	}
 	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 && m.s.Rewind == nil {
-		if m.hooked() || m.uncomposed() {
+		if m.hooked() || m.uncomposed() || m.unconnected() {
 			m.emit(msg) // it waits for them
 		}
 		m.startLoop(deliveredIdle, msg)
