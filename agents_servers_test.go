@@ -132,7 +132,9 @@ func TestAgentServers(t *testing.T) {
 		t.Fatalf("the agent read %q", got)
 	}
 	mu.Lock()
-	if !slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(a, `"kind":"mcp"`) && strings.Contains(a, `"serverName":"s"`) }) {
+	if !slices.ContainsFunc(asked, func(a string) bool {
+		return strings.Contains(a, `"kind":"mcp"`) && strings.Contains(a, `"serverName":"s"`)
+	}) {
 		t.Errorf("asked %v", asked)
 	}
 	mu.Unlock()
