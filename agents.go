@@ -35,10 +35,11 @@ type Agent struct {
 	// session's.
 	Model           string
 	ReasoningEffort string
-	// MCPServers are its own servers by name, as the protocol configures them.
+	// MCPServers are its own servers by name, as the protocol configures them: they
+	// are connected to when it first works, and their tools are offered to it alone.
 	MCPServers map[string]any
 	// Path is the file that it was read from, Source where that is: "user",
-	// "project" or "builtin"; "" for a host's own.
+	// "project", "plugin" or "builtin"; "" for a host's own.
 	Path   string
 	Source string
 }
@@ -58,6 +59,8 @@ type agentSet struct {
 	prompts  map[string]string   // of agents whose prompt a host has changed
 	selected string              // what the session's own agent is; "" is the default one
 	before   modelChoice         // what answered before an agent with a model was selected
+
+	servers ownServers
 }
 
 type modelChoice struct{ model, effort string }
@@ -269,7 +272,8 @@ func (s *agentSet) missing(name string) error {
 func (s *agentSet) settle(v *turn.Settings) {
 	v.Agents = s.kinds()
 	d, _ := s.current()
-	v.Agent = filter(d.Tools)
+	v.Agent, v.Kind = filter(d.Tools), d.Name
+	v.OwnServers = s.servers.update(s.custom(), v.OwnServers)
 }
 
 // agentMessage is the system message of a sub-agent.
@@ -413,6 +417,7 @@ func (h *Session) refreshAgents(ctx context.Context) error {
 		s.BuiltIns = own
 		h.sess.agents.settle(s)
 	}}, nil)
+	h.sess.reposted()
 	return err
 }
 
@@ -466,17 +471,23 @@ func Fleet(m Message) (Message, error) {
 	return m, nil
 }
 
-// scanAgents reads the agents in files for a working directory, where the host
-// wants them to be found, and reports whether there may be others than before.
+// scanAgents reads the agents in files: those of a working directory and of the
+// user, where the host wants them to be found, and those of the session's plugins.
+// It reports whether there may be others than before.
 func (r *Runtime) scanAgents(s *loaded, dir string) bool {
 	var found []agents.Definition
+	var problems []string
 	if s.skills.discovers() {
 		root := cmp.Or(prompt.Repository(dir), dir)
-		defs, warnings := agents.Discover(r.agentPlaces([]string{root}, true))
-		found = defs
-		for _, w := range warnings {
-			r.cfg.Logger.Warn("read agents", "session", s.agents.id, "problem", w)
-		}
+		found, problems = agents.Discover(r.agentPlaces([]string{root}, true))
+	}
+	for _, p := range s.plugins.all() {
+		var more []string
+		found, more = agents.Plugged(found, p.Dir, p.Agents)
+		problems = append(problems, more...)
+	}
+	for _, w := range problems {
+		r.cfg.Logger.Warn("read agents", "session", s.agents.id, "problem", w)
 	}
 	set := s.agents
 	set.mu.Lock()

@@ -155,6 +155,10 @@ type Configure struct {
 	// change of the model without it takes what was said before away.
 	Abilities *Abilities
 
+	// ReasoningSummary and Citations are as in [SessionConfig].
+	ReasoningSummary *string
+	Citations        *bool
+
 	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
 	MaxAICredits *float64
 

@@ -29,6 +29,9 @@ type Fork struct {
 // closed in the copy. NotFound where the source has no log, or no such event.
 func (r *Runtime) ForkSession(ctx context.Context, f Fork) (id string, err error) {
 	const op = "sessions.fork"
+	if r.kept.Load() != nil {
+		return "", &Error{Op: op, Kind: KindUnsupported, SessionID: f.SessionID, Msg: "sessions whose files a client keeps cannot be forked: nobody keeps the files of the new one yet. Create a session, and give it what it has to know"}
+	}
 	if s := r.live(f.SessionID); s != nil { // behind what it was asked before
 		_, _ = s.Do(ctx, turn.Configure{}, nil)
 	}

@@ -278,3 +278,12 @@ func TestHostKeepsOnce(t *testing.T) {
 		t.Errorf("in another way: %v", err)
 	}
 }
+
+// TestNoForkOfKeptFiles: nobody keeps the files of a copy, and the refusal says so.
+func TestNoForkOfKeptFiles(t *testing.T) {
+	rt := kept(t, &keeper{}, nil)
+	_, err := rt.ForkSession(t.Context(), transom.Fork{SessionID: "s"})
+	if transom.KindOf(err) != transom.KindUnsupported || !strings.Contains(err.Error(), "cannot be forked") {
+		t.Errorf("a fork was answered with %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package transom
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,9 +105,6 @@ func (r *Runtime) plug(s *loaded, dir string) {
 		if len(p.Hooks) > 0 {
 			problems = append(problems, "plugin "+p.Name+": its hooks are not run, since Transom runs the hooks of hosts only: "+strings.Join(p.Hooks, ", "))
 		}
-		if len(p.Agents) > 0 {
-			problems = append(problems, "plugin "+p.Name+": its agents are not loaded yet: "+strings.Join(p.Agents, ", "))
-		}
 		list = append(list, sessionPlugin{p, d.market})
 	}
 	s.plugins.mu.Lock()
@@ -153,8 +151,10 @@ func (h *Session) Plugins() []Plugin {
 
 // ReloadPlugins reads the session's plugins anew, and the skills with them.
 func (h *Session) ReloadPlugins(ctx context.Context) error {
-	h.rt.plug(h.sess, h.sess.View().Dir)
-	err := h.rt.renewSkills(ctx, h.sess, true)
+	dir := h.sess.View().Dir
+	h.rt.plug(h.sess, dir)
+	h.rt.scanAgents(h.sess, dir)
+	err := errors.Join(h.rt.renewSkills(ctx, h.sess, true), h.refreshAgents(ctx))
 	h.sess.warnPlugins()
 	return wrap("session.plugins.reload", h.id, err)
 }

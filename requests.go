@@ -60,6 +60,17 @@ func (s *shaping) switched(vision *bool, abilities *Abilities) {
 	s.shape.vision, s.shape.abilities = vision, abilities
 }
 
+// reshape takes what a change of settings says about requests and their model.
+func (s *loaded) reshape(set *Configure) {
+	if set.Model != nil && *set.Model != s.View().Model {
+		s.requests.switched(set.Vision, set.Abilities)
+		s.models.bound(set.Abilities.window())
+	} else if set.Abilities != nil {
+		s.models.bound(set.Abilities.window())
+	}
+	s.requests.set(shape{summary: set.ReasoningSummary, citations: set.Citations, vision: set.Vision, abilities: set.Abilities})
+}
+
 func (s *shaping) get() shape {
 	s.mu.Lock()
 	defer s.mu.Unlock()

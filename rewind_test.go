@@ -386,3 +386,58 @@ func TestForkAndSource(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestChangedLines: what create and edit wrote is counted, whether or not files are
+// tracked, and what they did not write is not.
+func TestChangedLines(t *testing.T) {
+	f := newFiling(t)
+	f.write("old", "one\ntwo\n")
+	s := f.create(false)
+	f.turn(s, "first", "create", create("a", "x\ny\n"))
+	f.turn(s, "then", "edit", edit("old", "one", "1\n1"))
+	f.turn(s, "second", "create", create("a", "again"), "edit", edit("old", "two", "2"))
+	f.turn(s, "third", "edit", edit("old", "none", "2"))
+	f.holds("old", "1\n1\n2\n")
+	want := event.CodeChanges{LinesAdded: 5, LinesRemoved: 2, FilesModified: []string{f.path("a"), f.path("old")}}
+	if diff := cmp.Diff(want, s.Usage().Changes); diff != "" {
+		t.Error(diff)
+	}
+	id := s.ID()
+	if err := f.rt.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rt, err := transom.Open(transom.Config{Store: f.store, Provider: f.model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close(t.Context())
+	if s, err = rt.ResumeSession(t.Context(), id, transom.ResumeConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, s.Usage().Changes); diff != "" {
+		t.Error(diff)
+	}
+	raw, err := s.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for _, e := range raw {
+		var m struct {
+			Type string
+			Data struct{ CodeChanges event.CodeChanges }
+		}
+		if err := json.Unmarshal(e, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == "session.shutdown" {
+			ended++
+			if diff := cmp.Diff(want, m.Data.CodeChanges); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	if ended != 1 {
+		t.Errorf("%d shutdown events", ended)
+	}
+}

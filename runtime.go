@@ -221,6 +221,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		what = "session.created" // the first record is its session.start
 	}
 	s := &loaded{models: models, agents: &agentSet{id: id, selected: state.Selected}}
+	s.agents.servers.connect = func(ctx context.Context, kind string) { r.connectOwn(ctx, s, kind) }
 	s.agents.skill = s.skillText
 	s.captured.store.Dir = r.snapshots(id)
 	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}

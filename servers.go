@@ -149,7 +149,7 @@ func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.host == nil {
-		h, err := r.newHost(s, &v.cfg, s.changed)
+		h, err := r.newHost(s, &v.cfg, hostNews{s.changed, s.serverCame, s.listChanged})
 		if err != nil {
 			return nil, err
 		}
@@ -158,19 +158,26 @@ func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
 	return v.host, nil
 }
 
-// newHost makes a host of MCP servers that works for a session, or for an agent in
-// it. changed is told that its tools, or the state of its servers, changed.
-func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, error) {
+// hostNews is who is told of what a host of servers comes to.
+type hostNews struct {
+	changed func()          // its tools, or the state of its servers, changed
+	came    func(mcp.State) // a server came to a state
+	lists   func(server, what string)
+}
+
+// newHost makes a host of MCP servers that works for a session, or for a kind of
+// agent in it.
+func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, news hostNews) (mcp.Host, error) {
 	if r.cfg.MCP == nil {
 		return nil, &Error{Kind: KindUnsupported, Msg: "this runtime was made without MCP: give transom.Config.MCP, such as host.New, or leave the MCP servers out"}
 	}
 	c := mcp.Context{
-		SessionID: s.ID(), Environ: r.environ, Redact: r.keys.redact, Changed: changed, Apps: cfg.Apps,
+		SessionID: s.ID(), Environ: r.environ, Redact: r.keys.redact, Changed: news.changed, Apps: cfg.Apps,
 		Logger:       r.cfg.Logger,
 		Dir:          func() string { return s.View().Dir },
 		Roots:        func() []string { _, all := directories(s.View()); return all },
-		StateChanged: s.serverCame,
-		ListChanged:  s.listChanged,
+		StateChanged: news.came,
+		ListChanged:  news.lists,
 		Warn:         func(text string) { s.tell(event.SessionWarning{WarningType: "mcp", Message: text}) },
 		BeforeCall:   s.beforeCall,
 		Elicits:      func() bool { return s.View().Elicits() },
@@ -189,19 +196,25 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, changed func()) (mcp.Host, 
 	return r.cfg.MCP(c)
 }
 
-// connect begins to connect to what the session has of servers, and waits for
-// them; those that failed hold nobody up.
-func (s *loaded) connect(ctx context.Context) {
+// connect begins to connect to what the session, and a kind of agent, has of
+// servers, and waits for them; those that failed hold nobody up. How they stand is
+// told where it is not a sub-agent that waits.
+func (s *loaded) connect(ctx context.Context, kind string, sub bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
+	defer cancel()
 	h := s.hostOf()
+	if h != nil {
+		h.Start()
+	}
+	s.agents.servers.connect(ctx, kind)
 	if h == nil {
 		return
 	}
-	h.Start()
-	ctx, cancel := context.WithTimeout(ctx, maxConnect)
-	defer cancel()
 	_ = h.Settle(ctx) // whoever is late comes later
 	s.changed()
-	s.tell(event.MCPServersLoaded{Servers: serverInfos(h.States())})
+	if !sub {
+		s.tell(event.MCPServersLoaded{Servers: serverInfos(h.States())})
+	}
 }
 
 func serverInfos(states []mcp.State) []event.MCPServerInfo {
@@ -244,6 +257,14 @@ func (s *loaded) reposted() {
 	s.servers.posted = nil
 	s.servers.posting.Unlock()
 	s.changed()
+	s.renewOwn()
+}
+
+// switchedOff names the servers that must not run, whoever configured them.
+func (s *loaded) switchedOff() []string {
+	s.servers.mu.Lock()
+	defer s.servers.mu.Unlock()
+	return s.servers.off
 }
 
 // serverCame tells what became of a server. One that broke down is connected to

@@ -238,3 +238,47 @@ func TestServerLate(t *testing.T) {
 		}
 	}
 }
+
+// A session begins and works without the servers that do not: each is named with what
+// is wrong with it, and the others' tools run.
+func TestServersThatFail(t *testing.T) {
+	w := servers(t, call("c1", "good-get_env", `{"name":"GREETING"}`), model.Message{Text: "done"})
+	good := mcptest.Server("plain")
+	good.Env["GREETING"] = "hello"
+	s := w.create(transom.SessionConfig{OnPermission: transom.ApproveAll, MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{
+		"good": good, "refused": {URL: "http://127.0.0.1:1/mcp"}, "garbage": mcptest.Server("garbage"), "missing": {Command: "/nowhere/at/all"},
+	}}})
+	events := s.Subscribe()
+	defer events.Close()
+	if got := w.send(s, "go"); got != "done" {
+		t.Errorf("answered %q", got)
+	}
+	if got := lastResult(w.request(1)); got != "hello" {
+		t.Errorf("the model read %q", got)
+	}
+	if names := offered(w.request(0)); slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "good-") && strings.Contains(n, "-") }) {
+		t.Errorf("offered %v", names)
+	}
+	told := map[string]string{}
+	for e, err := range events.All(w.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch p := e.Payload.(type) {
+		case event.MCPServersLoaded:
+			for _, i := range p.Servers {
+				told[i.Name] = i.Status + " " + i.Error
+			}
+		case event.MCPServerStatusChanged:
+			told[p.ServerName] = p.Status + " " + p.Error
+		}
+		if e.Type == event.TypeSessionIdle {
+			break
+		}
+	}
+	for name, want := range map[string]string{"good": "connected", "refused": "connection refused", "garbage": "its process ended", "missing": "could not be started"} {
+		if !strings.Contains(told[name], want) || name != "good" && !strings.HasPrefix(told[name], "failed ") {
+			t.Errorf("%s: told %q, want %q", name, told[name], want)
+		}
+	}
+}

@@ -333,16 +333,7 @@ func (h *Session) located(c Command) (Command, error) {
 			set.reoffers = true
 		}
 	}
-	switch {
-	case set.Model != nil && *set.Model != h.sess.View().Model:
-		h.sess.requests.switched(set.Vision, set.Abilities)
-		h.sess.models.bound(set.Abilities.window())
-	case set.Vision != nil || set.Abilities != nil:
-		h.sess.requests.set(shape{vision: set.Vision, abilities: set.Abilities})
-		if set.Abilities != nil {
-			h.sess.models.bound(set.Abilities.window())
-		}
-	}
+	h.sess.reshape(&set)
 	var err error
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})

@@ -216,10 +216,13 @@ func (o *sharedOutput) text() string {
 func (s *loaded) release() error {
 	s.shells.end()
 	s.stopFactories()
+	var ending sync.WaitGroup
+	var own error
+	ending.Go(func() { own = s.agents.servers.close() })
+	var err error
 	if h := s.hostOf(); h != nil {
-		if err := h.Close(); err != nil {
-			return errors.Join(err, s.cleanup())
-		}
+		err = h.Close()
 	}
-	return s.cleanup()
+	ending.Wait()
+	return errors.Join(err, own, s.cleanup())
 }

@@ -16,12 +16,16 @@ type Usage struct {
 	Models     map[string]event.ModelMetric // by model
 	LastInput  int64                        // tokens of the newest model call
 	LastOutput int64
+	// Changes are the lines that the session's create and edit wrote, and their files.
+	// What commands changed is not known.
+	Changes event.CodeChanges
 }
 
 // Usage returns the session's totals.
 func (h *Session) Usage() Usage {
 	v := h.sess.View()
-	u := Usage{Prompts: v.Prompts, APITime: time.Duration(v.APIMs) * time.Millisecond, Models: map[string]event.ModelMetric{}, LastInput: v.LastInput, LastOutput: v.LastOutput}
+	u := Usage{Prompts: v.Prompts, APITime: time.Duration(v.APIMs) * time.Millisecond, Models: map[string]event.ModelMetric{}, LastInput: v.LastInput, LastOutput: v.LastOutput, Changes: v.Changes}
+	u.Changes.FilesModified = append([]string{}, v.Changes.FilesModified...)
 	for name, m := range v.Usage {
 		u.Models[name] = m
 	}

@@ -298,8 +298,8 @@ type metricsChanges struct {
 	FilesModifiedCount int64    `json:"filesModifiedCount"`
 }
 
-// usageMetrics counts tokens and requests. Lines that tools changed are not
-// counted; a price have the models of accounts whose list says so.
+// usageMetrics counts tokens, requests, and the lines that create and edit wrote;
+// a price have the models of accounts whose list says so.
 func usageMetrics(s *transom.Session, _ *target) (any, error) {
 	i, u := s.Info(), s.Usage()
 	var charged int64
@@ -309,7 +309,8 @@ func usageMetrics(s *transom.Session, _ *target) (any, error) {
 	return metricsResult{
 		TotalNanoAIU:     charged,
 		SessionStartTime: wireTime(i.Started), CurrentModel: i.Model, LastCallInputTokens: u.LastInput, LastCallOutputTokens: u.LastOutput,
-		TotalUserRequests: u.Prompts, TotalAPIDurationMs: u.APITime.Milliseconds(), ModelMetrics: u.Models, CodeChanges: metricsChanges{FilesModified: []string{}},
+		TotalUserRequests: u.Prompts, TotalAPIDurationMs: u.APITime.Milliseconds(), ModelMetrics: u.Models,
+		CodeChanges: metricsChanges{u.Changes.LinesAdded, u.Changes.LinesRemoved, u.Changes.FilesModified, int64(len(u.Changes.FilesModified))},
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,39 @@ func TestMessageSettings(t *testing.T) {
 	c.idle(from)
 	if last := w.model.Requests()[2]; last.MaxOutput != 5 || last.ReasoningEffort != "" || usage.TokenLimit != 777 {
 		t.Errorf("%+v, a window of %d", last, usage.TokenLimit)
+	}
+}
+
+// TestModelOptions: what is said of the model with a switch, and by the options of
+// a session, counts; what does not is named.
+func TestModelOptions(t *testing.T) {
+	w := play(t, scripted.Say("one"), scripted.Say("two"))
+	c := w.connect(t)
+	c.create(id1)
+	c.ok("session.options.update", obj{"sessionId": id1, "reasoningSummary": "detailed", "enableCitations": true, "modelCapabilitiesOverrides": obj{"limits": obj{"max_output_tokens": 7, "max_context_window_tokens": 555}}})
+	from := c.count()
+	c.prompt(id1, "go")
+	var usage struct{ TokenLimit int }
+	c.eventFrom(from, "session.usage_info", &usage)
+	c.idle(from)
+	if r := w.model.Requests()[0]; r.ReasoningSummary != "detailed" || !r.Citations || r.MaxOutput != 7 || usage.TokenLimit != 555 {
+		t.Errorf("%+v, a window of %d", r, usage.TokenLimit)
+	}
+	types, _ := c.events(id1, true)
+	if slices.Contains(types, "session.warning") {
+		t.Error("a warning though everything is served")
+	}
+	c.ok("session.model.switchTo", obj{"sessionId": id1, "modelId": "m", "contextTier": "long_context", "reasoningSummary": "concise"})
+	var warning struct{ Message string }
+	c.awaitEvent("session.warning", &warning)
+	if !strings.Contains(warning.Message, "contextTier") || strings.Contains(warning.Message, "reasoningSummary") {
+		t.Error(warning.Message)
+	}
+	from = c.count()
+	c.prompt(id1, "again")
+	c.idle(from)
+	if r := w.model.Requests()[1]; r.MaxOutput != 0 || r.ReasoningSummary != "concise" {
+		t.Errorf("what was said of another model counts still: %+v", r)
 	}
 }
 

@@ -78,7 +78,6 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "copilotUrl"},
 	{name: "defaultAgent"},
 	{name: "disabledInstructionSources", any: true},
-	{name: "enableCitations"},
 	{name: "enableFileChangeTracking"},
 	{name: "enableReasoningSummaries"},
 	{name: "enableScriptSafety"},
@@ -92,12 +91,10 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "lspClientName", any: true},
 	{name: "maxInlineBinaryBytes"},
 	{name: "modelCapabilities"},
-	{name: "modelCapabilitiesOverrides"},
 	{name: "models"},
 	{name: "organizationCustomInstructions"},
 	{name: "provider"},
 	{name: "providers"},
-	{name: "reasoningSummary"},
 	{name: "runningInInteractiveMode", any: true},
 	{name: "sandboxConfig"},
 	{name: "sandboxConfigSource", any: true},
@@ -150,9 +147,6 @@ func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
 	if p.RequestExtensions && !extensions {
 		p.unserved = append(p.unserved, "requestExtensions")
-	}
-	if slices.ContainsFunc(p.CustomAgents, func(a wireAgent) bool { return len(a.MCPServers) > 0 }) {
-		p.unserved = append(p.unserved, "customAgents.mcpServers")
 	}
 	return nil
 }

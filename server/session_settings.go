@@ -58,8 +58,27 @@ type switchModelParams struct {
 	target
 	ModelID         string  `json:"modelId"`
 	ReasoningEffort *string `json:"reasoningEffort"`
+	Summary         *string `json:"reasoningSummary"`
+	ContextTier     string  `json:"contextTier"`
 
 	Capabilities *wireCapabilities `json:"modelCapabilities"`
+}
+
+// unserved names what has no effect.
+func (p *switchModelParams) unserved() []string {
+	out := p.Capabilities.unserved()
+	if p.ContextTier != "" && p.ContextTier != "default" {
+		out = append(out, "contextTier")
+	}
+	return out
+}
+
+// warnUnserved tells of settings that are known and have no effect.
+func (q *call) warnUnserved(names []string) {
+	if len(names) > 0 {
+		q.sess.Post(transom.Note{Level: "warning", Type: "configuration",
+			Message: q.op() + ": these settings are known but not served by this version of Transom, and have no effect: " + strings.Join(names, ", ")}, nil)
+	}
 }
 
 type switchModelResult struct {
@@ -74,7 +93,11 @@ func switchModel(q *call, p *switchModelParams) {
 		q.Reply(nil, invalid(q.op(), "session.model.switchTo needs a modelId"))
 		return
 	}
-	c := transom.Configure{Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities()}
+	q.warnUnserved(p.unserved())
+	c := transom.Configure{
+		Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, ReasoningSummary: p.Summary,
+		Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities(),
+	}
 	q.sess.Post(c, q.answer(func(any) any {
 		i := q.sess.Info()
 		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort}}
@@ -134,6 +157,10 @@ type optionsParams struct {
 
 	Limits *wireLimits `json:"sessionLimits"`
 
+	Capabilities *wireCapabilities `json:"modelCapabilitiesOverrides"`
+	Summary      *string           `json:"reasoningSummary"`
+	Citations    *bool             `json:"enableCitations"`
+
 	rest map[string]json.RawMessage
 }
 
@@ -147,13 +174,11 @@ func (p *optionsParams) UnmarshalJSON(raw []byte) error {
 }
 
 func updateOptions(q *call, p *optionsParams) {
-	if unserved := p.unserved(); len(unserved) > 0 {
-		q.sess.Post(transom.Note{Level: "warning", Type: "configuration",
-			Message: "session.options.update: these settings are known but not served by this version of Transom, and have no effect: " + strings.Join(unserved, ", ")}, nil)
-	}
+	q.warnUnserved(p.unserved())
 	c := transom.Configure{
 		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
 		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
+		ReasoningSummary: p.Summary, Citations: p.Citations, Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities(),
 	}
 	if raw, given := p.rest["sessionLimits"]; given && len(raw) > 0 {
 		var credits float64
@@ -166,7 +191,7 @@ func updateOptions(q *call, p *optionsParams) {
 }
 
 func (p *optionsParams) unserved() []string {
-	return unservedFields(p.rest, optionFields)
+	return append(unservedFields(p.rest, optionFields), p.Capabilities.unserved()...)
 }
 
 type interestParams struct {

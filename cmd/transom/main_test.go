@@ -13,10 +13,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/transom-run/transom/mcp/mcptest"
 )
 
 // The tests run this test binary as transom.
 func TestMain(m *testing.M) {
+	mcptest.Main() // serves, where this process is to be an MCP server
 	if os.Getenv("TRANSOM_TEST_MAIN") != "" {
 		os.Unsetenv("TRANSOM_TEST_MAIN")
 		main()
@@ -155,6 +158,20 @@ func TestTCP(t *testing.T) {
 	p := launch(t, nil, "--headless")
 	p.in.Close() // as with </dev/null: no reason to end
 	port := p.port()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs { // nobody comes in from elsewhere
+		ip := a.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		if c, err := net.DialTimeout("tcp", net.JoinHostPort(ip.String(), port), watchdog); err == nil {
+			t.Errorf("it listens on %s", c.RemoteAddr())
+			c.Close()
+		}
+	}
 	c, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +192,7 @@ func TestTCP(t *testing.T) {
 }
 
 func TestTCPToken(t *testing.T) {
-	p := launch(t, []string{"COPILOT_CONNECTION_TOKEN=secret"}, "--headless", "--require-token", "--host", "localhost")
+	p := launch(t, []string{"COPILOT_CONNECTION_TOKEN=the-secret"}, "--headless", "--require-token", "--host", "localhost", "--log-level", "all")
 	c, err := net.Dial("tcp", "localhost:"+p.port())
 	if err != nil {
 		t.Fatal(err)
@@ -186,12 +203,23 @@ func TestTCPToken(t *testing.T) {
 	if a := readBody(t, r); !strings.Contains(a, "AUTHENTICATION_REQUIRED") {
 		t.Errorf("ping: %s", a)
 	}
-	io.WriteString(c, request(2, "connect", `{"token":"secret"}`))
+	io.WriteString(c, request(2, "connect", `{"token":"a-guess"}`))
+	if a := readBody(t, r); !strings.Contains(a, "AUTHENTICATION_FAILED") {
+		t.Errorf("connect: %s", a)
+	}
+	io.WriteString(c, request(3, "session.create", `{"sessionId":"s1"}`))
+	if a := readBody(t, r); !strings.Contains(a, "AUTHENTICATION_REQUIRED") {
+		t.Errorf("session.create: %s", a)
+	}
+	io.WriteString(c, request(4, "connect", `{"token":"the-secret"}`))
 	if a := readBody(t, r); !strings.Contains(a, `"ok":true`) {
 		t.Errorf("connect: %s", a)
 	}
 	p.Process.Signal(syscall.SIGTERM)
 	p.exits(0)
+	if log := p.stderr.String(); !strings.Contains(log, "wrong or missing token") || strings.Contains(log, "a-guess") || strings.Contains(log, "the-secret") {
+		t.Errorf("the log: %s", log)
+	}
 }
 
 func TestRefusesToStart(t *testing.T) {
@@ -203,6 +231,8 @@ func TestRefusesToStart(t *testing.T) {
 	}{
 		{"no token where one is required", nil, []string{"--headless", "--require-token"}, "COPILOT_CONNECTION_TOKEN"},
 		{"other machines without a token", nil, []string{"--headless", "--host", "0.0.0.0"}, "COPILOT_CONNECTION_TOKEN"},
+		{"other machines by IPv6 without a token", nil, []string{"--headless", "--host", "::"}, "COPILOT_CONNECTION_TOKEN"},
+		{"an empty token is none", []string{"COPILOT_CONNECTION_TOKEN="}, []string{"--headless", "--host", "0.0.0.0"}, "COPILOT_CONNECTION_TOKEN"},
 		{"peer", nil, []string{"--headless", "--stdio", "--peer", "x"}, "NAME=tcp://HOST:PORT"},
 		{"peer's token in an argument", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token=s"}, "token-env"},
 		{"peer's token variable", nil, []string{"--headless", "--stdio", "--peer", "x=tcp://127.0.0.1:1?token-env=NOPE"}, "NOPE"},

@@ -24,8 +24,10 @@ type Definition struct {
 	MCPServers map[string]any
 	// Path is the file that it was read from; "" is none.
 	Path string
-	// Source is "user" or "project" for one from a file.
+	// Source is "user", "project" or "plugin" for one from a file, and Root the
+	// directory of the plugin.
 	Source string
+	Root   string
 }
 
 //go:embed prompts/*.md

@@ -43,34 +43,58 @@ func Places(home string, projects []string) []Place {
 // Discover reads the agents in some places. Where two have one name, that of the
 // earlier place counts. The warnings say what is no agent, and why.
 func Discover(places []Place) (found []Definition, warnings []string) {
-	taken := map[string]string{}
+	s := scan{taken: map[string]string{}}
 	for _, p := range places {
 		entries, err := os.ReadDir(p.Dir)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
-				warnings = append(warnings, err.Error())
+				s.warnings = append(s.warnings, err.Error())
 			}
 			continue
 		}
 		for _, e := range entries {
-			path := filepath.Join(p.Dir, e.Name())
-			if !strings.HasSuffix(e.Name(), ".md") {
-				continue
+			if strings.HasSuffix(e.Name(), ".md") {
+				s.add(filepath.Join(p.Dir, e.Name()), p.Source, "")
 			}
-			d, err := read(path)
-			if err != nil {
-				warnings = append(warnings, path+": "+err.Error())
-				continue
-			}
-			if have, ok := taken[d.Name]; ok {
-				warnings = append(warnings, fmt.Sprintf("%s: there is an agent %s already, in %s", path, d.Name, have))
-				continue
-			}
-			taken[d.Name], d.Source = path, p.Source
-			found = append(found, d)
 		}
 	}
-	return found, warnings
+	return s.found, s.warnings
+}
+
+// Plugged reads the agents in the files of a plugin whose directory is root, and
+// adds them to those that were found before. One of a name that there is already
+// does not count.
+func Plugged(before []Definition, root string, files []string) (found []Definition, warnings []string) {
+	s := scan{taken: map[string]string{}, found: before}
+	for _, d := range before {
+		s.taken[d.Name] = d.Path
+	}
+	for _, f := range files {
+		s.add(f, "plugin", root)
+	}
+	return s.found, s.warnings
+}
+
+// scan is what reading files has come to.
+type scan struct {
+	taken    map[string]string // names, and which file each is from
+	found    []Definition
+	warnings []string
+}
+
+// add reads one file.
+func (s *scan) add(path, source, root string) {
+	d, err := read(path)
+	if err != nil {
+		s.warnings = append(s.warnings, path+": "+err.Error())
+		return
+	}
+	if have, ok := s.taken[d.Name]; ok {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: there is an agent %s already, in %s", path, d.Name, have))
+		return
+	}
+	s.taken[d.Name], d.Source, d.Root = path, source, root
+	s.found = append(s.found, d)
 }
 
 // read reads one file.

@@ -106,5 +106,5 @@ func (s *Set) runCreate(ctx context.Context, call tool.Call) (tool.Result, error
 		_ = dir.Remove(name)
 		return failure("%s cannot be written: %v", path, cause(err))
 	}
-	return success(created(path, a.Text))
+	return wrote(created(path, a.Text), compare("", a.Text).of(Change{Path: resolved}))
 }

@@ -144,7 +144,17 @@ func (s *Set) runEdit(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if err := replaceFile(e.resolved, e.info, e.after); err != nil {
 		return failure("%s cannot be written: %v", e.path, cause(err))
 	}
-	return success(edited(e.path))
+	return wrote(edited(e.path), compare(e.before, e.after).of(Change{Path: e.resolved}))
+}
+
+// wrote is the result of a call that changed a file. Its telemetry is what the
+// session's count of changed lines is made of.
+func wrote(text string, c Change) (tool.Result, error) {
+	t, err := json.Marshal(map[string]any{
+		"metrics":              map[string]int{"linesAdded": c.Added, "linesRemoved": c.Removed},
+		"restrictedProperties": map[string]string{"filePath": valid(c.Path)},
+	})
+	return tool.Result{Text: text, Telemetry: t}, err
 }
 
 // replaceFile puts new contents in the place of a file, whole or not at all, with

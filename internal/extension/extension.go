@@ -91,7 +91,7 @@ func Start(cfg Config) (*Process, error) {
 		return nil, fmt.Errorf("the extension %s needs node, which is not on the path of the runtime: %w", cfg.Extension.ID, err)
 	}
 	var args []string
-	if cfg.SDK != "" {
+	if cfg.SDK != "" && holdsSDK(cfg.SDK) {
 		args = append(args, "--import", loader(cfg.SDK))
 	}
 	cmd := exec.Command(node, append(args, cfg.Extension.File)...)
@@ -122,6 +122,17 @@ func Start(cfg Config) (*Process, error) {
 		_, _ = io.Copy(io.Discard, stderr) // a line that is too long must not stop it
 	})
 	return p, nil
+}
+
+// holdsSDK says whether a directory has the files that loader names. One that has
+// not is passed over, as the SDKs' types say: node then looks for the SDK itself.
+func holdsSDK(dir string) bool {
+	for _, name := range []string{"index.js", "extension.js"} {
+		if fi, err := os.Stat(filepath.Join(dir, name)); err != nil || fi.IsDir() {
+			return false
+		}
+	}
+	return true
 }
 
 // loader is a module that lets node find the SDK where the host has it.

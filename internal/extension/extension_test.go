@@ -92,3 +92,21 @@ process.stdout.write(name + " " + index + " " + process.env.SESSION_ID + " " + p
 	}
 	p.Close() // once more is fine
 }
+
+// TestHoldsSDK: a directory without the SDK's files is none.
+func TestHoldsSDK(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"", "index.js", "extension.js"} {
+		if holdsSDK(dir) {
+			t.Errorf("it has the SDK before %q was there", name)
+		}
+		if name != "" {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !holdsSDK(dir) {
+		t.Error("it has the SDK, and is passed over")
+	}
+}

@@ -178,7 +178,7 @@ func (p *Plugin) servers(root *os.Root, named json.RawMessage) {
 			if p.Servers == nil {
 				p.Servers = map[string]json.RawMessage{}
 			}
-			p.Servers[name] = p.expand(all.Servers[name])
+			p.Servers[name] = Expand(all.Servers[name], p.Dir)
 		}
 	}
 	files := []string{".mcp.json"}
@@ -204,10 +204,11 @@ func (p *Plugin) servers(root *os.Root, named json.RawMessage) {
 	}
 }
 
-// expand puts the plugin's directory into the texts of a configuration.
-func (p *Plugin) expand(raw json.RawMessage) json.RawMessage {
-	dir, err := json.Marshal(p.Dir)
-	if err != nil {
+// Expand puts a plugin's directory into the texts of a configuration of its own;
+// where root is "", it is no plugin's and stays as it is.
+func Expand(raw json.RawMessage, root string) json.RawMessage {
+	dir, err := json.Marshal(root)
+	if err != nil || root == "" {
 		return raw
 	}
 	inner := string(dir[1 : len(dir)-1])

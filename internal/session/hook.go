@@ -41,9 +41,9 @@ func (s *Session) callHook(ctx context.Context, e *turn.CallHook) {
 	}
 	if e.Kind == turn.HookConnect {
 		if s.cfg.Connect != nil {
-			s.cfg.Connect(ctx)
+			s.cfg.Connect(ctx, e.Type, e.Agent != "")
 		}
-		s.box.post(item{body: turn.HookDone{ID: e.ID}})
+		s.box.post(item{body: turn.HookDone{Agent: e.Agent, ID: e.ID}})
 		return
 	}
 	var merged map[string]json.RawMessage

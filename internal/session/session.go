@@ -62,8 +62,9 @@ type Config struct {
 	// where none are kept.
 	Restore func([]event.FileRestore) turn.FilesRestored
 	// Connect waits until the MCP servers that the session was given are connected
-	// to, or have failed; it ends with its context. nil: there are none.
-	Connect func(ctx context.Context)
+	// to, or have failed, and those that a kind of agent has of its own; sub says that
+	// a sub-agent waits. It ends with its context. nil: there are none.
+	Connect func(ctx context.Context, kind string, sub bool)
 	// Redact takes secrets out of what handlers threw; nil leaves it as it is.
 	Redact func(string) string
 	// Written is told, from the session's own goroutine, each time records were

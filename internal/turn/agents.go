@@ -96,6 +96,7 @@ func (s *State) child(i int) State {
 	l.Clients, l.Settings = s.Live.Clients, s.Live.Settings
 	l.Settings.System, l.Settings.Wanted, l.Settings.Made = own.System, own.Wanted, own.Made
 	l.Settings.Agent, l.Settings.Hidden, l.Settings.Notice = own.Agent, rootOnly, ""
+	l.Settings.Kind, l.Settings.Arrived, l.Settings.OwnArrived = s.Durable.Agent(a.ID).Type, own.Arrived, own.OwnArrived
 	return State{Durable: s.Durable.Agent(a.ID).State, Live: l}
 }
 
@@ -266,6 +267,7 @@ func (m *machine) spawn(l launch) string {
 
 // enlist adds an agent to those that work.
 func (m *machine) enlist(id string, live Live) {
+	live.Settings.Arrived = m.s.Live.Settings.Arrived
 	m.s.Live.Agents = append(slices.Clip(m.s.Live.Agents), &LiveAgent{id, live})
 	m.within(id, func() {
 		m.reoffer()

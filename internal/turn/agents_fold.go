@@ -32,6 +32,13 @@ func (d *Durable) applyAgent(e *event.Event) error {
 			d.Approved = append(slices.Clone(d.Approved), key)
 		}
 	}
+	if e.Type == event.TypeToolComplete {
+		p, err := event.As[event.ToolComplete](e)
+		if err != nil {
+			return err
+		}
+		d.foldChanges(p)
+	}
 	if e.Type == event.TypeUsage {
 		p, err := event.As[event.Usage](e)
 		if err != nil {

@@ -154,7 +154,10 @@ func (m *machine) close(in Close) {
 	p := event.SessionShutdown{
 		ShutdownType: "routine", ErrorReason: in.Reason, TotalAPIDurationMs: m.s.APIMs, SessionStartTime: m.s.Started.UnixMilli(),
 		EventsFileSizeBytes: in.EventsBytes, CurrentModel: m.s.Model, ModelMetrics: m.s.Usage, NanoAIU: m.s.NanoAIU(),
-		CodeChanges: event.CodeChanges{FilesModified: []string{}},
+		CodeChanges: m.s.Changes,
+	}
+	if p.CodeChanges.FilesModified == nil {
+		p.CodeChanges.FilesModified = []string{}
 	}
 	if p.ModelMetrics == nil {
 		p.ModelMetrics = map[string]event.ModelMetric{}

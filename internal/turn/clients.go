@@ -127,7 +127,8 @@ func (f Filter) Matches(source tool.Source, name string) bool {
 }
 
 // offers computes what the model is offered: the built-in tools, then the tools of
-// all clients in the order in which they were declared, then those of MCP servers.
+// all clients in the order in which they were declared, then those of MCP servers: of
+// the agent's own kind first, then of the session.
 // Where two declare one name, the newest declaration counts, and a client's goes
 // before a built-in one and before a server's.
 func offers(clients []Client, s Settings, found []string) *Offers {
@@ -146,10 +147,12 @@ func offers(clients []Client, s Settings, found []string) *Offers {
 			o.list = append(o.list, Offer{t, c.ID})
 		}
 	}
-	for _, t := range s.Servers.All() {
-		if _, taken := o.byName[t.Name]; !taken && s.offers(t) {
-			o.byName[t.Name] = len(o.list)
-			o.list = append(o.list, Offer{t, ""})
+	for _, from := range []*tool.Registry{s.OwnServers[s.Kind].Tools, s.Servers} {
+		for _, t := range from.All() {
+			if _, taken := o.byName[t.Name]; !taken && s.offers(t) {
+				o.byName[t.Name] = len(o.list)
+				o.list = append(o.list, Offer{t, ""})
+			}
 		}
 	}
 	o.holdBack(s.Search, found)

@@ -221,6 +221,7 @@ func (d *Durable) foldAssistant(p event.AssistantMessage) {
 }
 
 func (d *Durable) foldToolComplete(p event.ToolComplete) {
+	d.foldChanges(p)
 	d.call(p.ToolCallID, func(c *Call) {
 		c.Done, c.Success, c.Type, c.Permission, c.External = true, p.Success, tool.Success, "", ""
 		if p.Error != nil {

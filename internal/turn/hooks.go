@@ -41,7 +41,7 @@ const (
 // earlier ones.
 type CallHook struct {
 	Agent   string // the sub-agent that it is about; "" is the session's own
-	Type    string // of that agent
+	Type    string // of that agent; for HookConnect of the session's own as well
 	ID      uint64
 	Kind    HookKind
 	Clients []string
@@ -82,6 +82,9 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 		input[k] = v
 	}
 	agent := ""
+	if kind == HookConnect {
+		agent = m.s.Live.Settings.Kind
+	}
 	if m.outer != nil {
 		agent = m.outer.Agent(m.agent).Type
 		input["parentSessionId"] = m.outer.SessionID

@@ -30,6 +30,7 @@ type preparation struct {
 	ending   bool     // the session-end hook is asked
 	system   uint64   // number of the system message that is being composed; 0 is none
 	awaited  uint64   // number of the MCP servers that are waited for
+	own      uint64   // the same of those that the agent's kind has of its own
 	bytes    int64    // of the log, for the last record
 	reason   string   // why the session ends; "" is routine
 }
@@ -57,8 +58,8 @@ func (m *machine) startSource(msgs []event.Queued) string {
 // its messages into the window once there are none.
 func (m *machine) prepare(p preparation) {
 	l := &m.s.Live
-	if l.Settings.Awaited != l.Settings.Arrived {
-		p.awaited = l.Settings.Awaited
+	if v := &l.Settings; v.Awaited != v.Arrived || v.own() != v.OwnArrived {
+		p.awaited, p.own = v.Awaited, v.own()
 		l.Prep = &p
 		m.hook(HookConnect, "", nil, nil)
 		return
@@ -115,6 +116,10 @@ func (m *machine) prepare(p preparation) {
 	m.deliver(p)
 }
 
+// own numbers what is to be waited for of the servers of the agent's kind; 0 is
+// nothing.
+func (v *Settings) own() uint64 { return v.OwnServers[v.Kind].Awaited }
+
 // uncomposed reports whether the system message has to be made before the next
 // model call.
 func (m *machine) uncomposed() bool {
@@ -128,7 +133,8 @@ func (m *machine) prepared(kind HookKind, out hookOutput, err error) {
 	}
 	p := *m.s.Live.Prep
 	if kind == HookConnect {
-		m.s.Live.Settings.Arrived = p.awaited // a server that failed holds nobody up
+		v := &m.s.Live.Settings
+		v.Arrived, v.OwnArrived = p.awaited, p.own // a server that failed holds nobody up
 		m.prepare(p)
 		return
 	}

@@ -53,6 +53,7 @@ type Durable struct {
 	LastInput, LastOutput int64                  // tokens of the newest model call
 	Usage                 map[string]event.ModelMetric
 	APIMs                 int64
+	Changes               event.CodeChanges // by tools, sub-agents' too
 
 	ClientMetadata map[string]string // what clients keep with the session; never changed in place
 
@@ -172,25 +173,40 @@ type Settings struct {
 	// Awaited counts what the session was given of MCP servers, Arrived how much of
 	// that was waited for: where they differ, the next model call waits.
 	Awaited, Arrived uint64
-	TokenLimit       int // of the window
-	ApproveAll       bool
-	Compaction       Compaction
-	Rules            policy.Rules // of hosts
-	Paths            Paths
-	BuiltIns         *tool.Registry // Transom's own tools; nil is none
-	Servers          *tool.Registry // tools of MCP servers; nil is none
-	FilesDir         string         // where results too large for the window are kept
-	Remote           bool           // the session lives on another server
-	Transcript       string         // where the log can be read, for hooks; "" is nowhere
-	Version          string
-	Available        Filter     // tools that may be offered; the zero Filter is all
-	Excluded         Filter     // tools that may not be
-	Hidden           Filter     // tools that this agent is not offered
-	Agent            Filter     // what the agent's own definition lets it use
-	Agents           []AgentDef // the kinds of agents that can be started
-	Search           Search     // which tools are held back
-	Credits          float64    // what the session may cost, in AI credits; 0 is anything
-	Notice           string     // what the model is told behind a prompt, once in a window; "" is nothing
+	// Kind is which kind of agent this one is; "" is the default one. OwnArrived is
+	// what was waited for of the servers that its kind has of its own.
+	Kind       string
+	OwnArrived uint64
+	// OwnServers are the MCP servers that kinds of agents have of their own, by kind;
+	// nil is none. It is never changed in place.
+	OwnServers map[string]OwnServers
+	TokenLimit int // of the window
+	ApproveAll bool
+	Compaction Compaction
+	Rules      policy.Rules // of hosts
+	Paths      Paths
+	BuiltIns   *tool.Registry // Transom's own tools; nil is none
+	Servers    *tool.Registry // tools of MCP servers; nil is none
+	FilesDir   string         // where results too large for the window are kept
+	Remote     bool           // the session lives on another server
+	Transcript string         // where the log can be read, for hooks; "" is nowhere
+	Version    string
+	Available  Filter     // tools that may be offered; the zero Filter is all
+	Excluded   Filter     // tools that may not be
+	Hidden     Filter     // tools that this agent is not offered
+	Agent      Filter     // what the agent's own definition lets it use
+	Agents     []AgentDef // the kinds of agents that can be started
+	Search     Search     // which tools are held back
+	Credits    float64    // what the session may cost, in AI credits; 0 is anything
+	Notice     string     // what the model is told behind a prompt, once in a window; "" is nothing
+}
+
+// OwnServers are the MCP servers of one kind of agent, which are offered to the
+// agents of that kind alone.
+type OwnServers struct {
+	// Awaited numbers what the kind was given of them, among all kinds.
+	Awaited uint64
+	Tools   *tool.Registry // of those that are connected to; nil is none
 }
 
 // Paths is where tools may work, besides the working directory.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -292,6 +291,20 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
+// A server may say that its tools changed before it has answered the handshake: it is
+// asked for them once the connection stands.
+func TestListChangedEarly(t *testing.T) {
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": mcptest.Server("early")})
+	if st := r.state("s"); st.Status != mcp.Connected {
+		t.Fatalf("%+v", st)
+	}
+	r.until("the new list", func() bool { return slices.Contains(r.lists, "s tools") })
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A server that dies during a call fails the call, its tools are withdrawn, and the
 // next Start connects to it again.
 func TestCrash(t *testing.T) {
@@ -318,6 +331,54 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A server that is killed between two calls takes its children with it and its tools
+// out of the list; what is offered after the next Start can be called.
+func TestKilled(t *testing.T) {
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": mcptest.Server("forks")})
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Fatalf("%+v", got)
+	}
+	pid, child := r.state("s").PID, r.child("s")
+	old := r.find("s-where")
+	if p, err := os.FindProcess(pid); err != nil || p.Kill() != nil {
+		t.Fatalf("the server could not be killed: %v", err)
+	}
+	r.until("the failure", func() bool {
+		return slices.ContainsFunc(r.states, func(st mcp.State) bool { return st.Status == mcp.Failed && st.Error != "" })
+	})
+	if len(r.Tools()) > 0 {
+		t.Errorf("still offered: %v", r.names())
+	}
+	if got, err := old.Handler(context.Background(), tool.Call{ID: "c", Arguments: json.RawMessage(`{}`)}); err != nil || got.Type != tool.Failure {
+		t.Errorf("a call to the server that is gone: %+v, %v", got, err)
+	}
+	gone(t, child)
+	r.Start()
+	r.settle()
+	if st := r.state("s"); st.Status != mcp.Connected || st.PID == pid {
+		t.Errorf("%+v", st)
+	}
+	if got := r.call("s-where", `{}`); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// child is the process that a server of the kind "forks" started.
+func (r *rig) child(name string) int {
+	r.t.Helper()
+	l, err := r.Host.(*Host).linked(name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`child (\d+)`).FindStringSubmatch(l.proc.stderr.String())
+	if m == nil {
+		r.t.Fatalf("%q names no child", l.proc.stderr.String())
+	}
+	pid, _ := strconv.Atoi(m[1])
+	return pid
+}
+
 // A server's own children end with it, in time, by Stop and by Close.
 func TestEnd(t *testing.T) {
 	r := newRig(t, nil)
@@ -325,17 +386,7 @@ func TestEnd(t *testing.T) {
 	r.set(map[string]mcp.Server{"a": forks, "b": forks})
 	var pids []int
 	for _, name := range []string{"a", "b"} {
-		h := r.Host.(*Host)
-		l, err := h.linked(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := regexp.MustCompile(`child (\d+)`).FindStringSubmatch(l.proc.stderr.String())
-		if m == nil {
-			t.Fatalf("%q names no child", l.proc.stderr.String())
-		}
-		child, _ := strconv.Atoi(m[1])
-		pids = append(pids, r.state(name).PID, child)
+		pids = append(pids, r.state(name).PID, r.child(name))
 	}
 	begun := time.Now()
 	if err := r.Stop(context.Background(), "a"); err != nil {
@@ -367,16 +418,6 @@ func gone(t *testing.T, pid int) {
 			t.Fatalf("process %d is left", pid)
 		}
 	}
-}
-
-// alive reports whether a process runs: one that is dead and not waited for does
-// not.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !regexp.MustCompile(`\) [ZX] `).Match(raw)
 }
 
 // Servers whose configuration did not change keep their process; what is disabled

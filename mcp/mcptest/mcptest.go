@@ -50,6 +50,7 @@ func Main() {
 //	broken   plain, with tools whose definitions are at fault
 //	forks    plain, and starts a child that would outlive it
 //	chatty   plain, and prints what is no message
+//	early    legacy, and says that its tools changed before it answers anything
 //	refuses  ends at once, and says why on stderr
 //	garbage  is no server at all
 func Server(kind string) mcp.Server {
@@ -88,6 +89,9 @@ func serveStdio(kind string) {
 		fmt.Fprintln(os.Stderr, "child", child.Process.Pid)
 	case "chatty":
 		fmt.Fprintln(os.Stdout, "Starting the server ...")
+	case "early":
+		fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		kind = "legacy"
 	}
 	_ = New(kind).Run(context.Background(), &sdk.StdioTransport{})
 }
@@ -155,6 +159,9 @@ func addPlain(s *sdk.Server) {
 	sdk.AddTool(s, &sdk.Tool{Name: "where"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
 		dir, err := os.Getwd()
 		return text(dir), nil, err
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "pid"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		return text(fmt.Sprint(os.Getpid())), nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("the disk is full")
