@@ -41,8 +41,9 @@ func (r *Runtime) ReleaseSession(ctx context.Context, id string) error {
 // InUse reports whether another process has a session.
 func (r *Runtime) InUse(id string) (bool, error) {
 	if s := r.live(id); s != nil {
-		others, err := s.Shared()
-		return others, wrap("sessions.checkInUse", id, err)
+		if others, err := s.Shared(); err == nil {
+			return others, nil
+		} // else it leaves this process just now, and has no mark of its own any more
 	}
 	hold, others, err := r.hold(id)
 	if errors.Is(err, eventlog.ErrInvalidID) {

@@ -41,8 +41,14 @@ func (n NoteRepository) body() (turn.Body, error) {
 }
 
 // InUseElsewhere reports whether another process had the session when this one
-// loaded it.
-func (h *Session) InUseElsewhere() bool { return h.others }
+// loaded it, and some other one has it still.
+func (h *Session) InUseElsewhere() bool {
+	if !h.others || h.sess == nil {
+		return h.others
+	}
+	still, err := h.sess.Shared()
+	return still || err != nil // it has left this process: as it was
+}
 
 // dir is the working directory of a session that asks for one. It is looked up
 // where the call is made: a session must not begin where no tool could run.

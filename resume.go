@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
@@ -93,8 +94,19 @@ func (r *Runtime) reload(ctx context.Context, sl *slot, id string, h *Session, c
 		return err
 	}
 	r.fill(id, sl, sess)
-	h.warnDamage(damages)
+	h.warnDamage(damages, state.Window.Gaps())
 	return nil
+}
+
+// warnDamage tells what of the log could not be read, and how many calls in it have
+// no result, though more follows them.
+func (h *Session) warnDamage(damages []eventlog.Damage, gaps int) {
+	for _, d := range damages {
+		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: "Part of the session's log could not be read and was passed over: " + d.String()}}, nil, nil)
+	}
+	if gaps > 0 {
+		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: fmt.Sprintf("The session's log does not tell the results of some tool calls (%d): the model reads that they were interrupted.", gaps)}}, nil, nil)
+	}
 }
 
 // hold marks a session as loaded here, and says whether others have it too.

@@ -282,3 +282,49 @@ func TestServersThatFail(t *testing.T) {
 		}
 	}
 }
+
+// An agent waits for servers by itself: it may be the first to need them, and the one
+// whose call a server died in.
+func TestServersOfAgent(t *testing.T) {
+	w := servers(t, call("c1", "s-dies", `{}`), call("c2", "s-get_env", `{"name":"PATH"}`), model.Message{Text: "found"}, model.Message{Text: "told"})
+	s := w.create(transom.SessionConfig{
+		OnPermission: transom.ApproveAll, Agents: []transom.Agent{{Name: "finder", Prompt: "You find."}},
+		MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": mcptest.Server("plain")}},
+	})
+	if _, err := s.StartTask(w.ctx, transom.StartTask{Kind: "finder", Prompt: "Find it."}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitTasks(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if list := s.Tasks(); len(list) != 1 || list[0].Status != "completed" || list[0].Answer != "found" {
+		t.Fatalf("the agent came to %+v", list)
+	}
+	if got := lastResult(w.request(2)); got != os.Getenv("PATH") {
+		t.Errorf("the agent read %q of the server that was started again", got)
+	}
+}
+
+// A message that was taken is kept, also while servers are waited for.
+func TestServersAwaitedMessageKept(t *testing.T) {
+	w := servers(t, model.Message{Text: "done"}, model.Message{Text: "and that"})
+	s := w.create(transom.SessionConfig{
+		MCP: &transom.MCPConfig{Servers: map[string]mcp.Server{"s": mcptest.Server("silent")}}, // slow to be known
+	})
+	if _, err := s.Send(w.ctx, transom.Message{Prompt: "KEPT"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Suspend(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.ResumeSession(w.ctx, s.ID(), transom.ResumeConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(s, "next")
+	w.sc.mu.Lock()
+	defer w.sc.mu.Unlock()
+	if first := w.sc.requests[0].Messages; !slices.ContainsFunc(first, func(m model.Message) bool { return strings.Contains(m.Text, "KEPT") }) {
+		t.Errorf("the model was first shown %+v", first)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/event"
-	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/hostlog"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/session"
@@ -246,13 +245,6 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 func (h *Session) warn(names []string) {
 	if len(names) > 0 {
 		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "configuration", Message: unserved(names)}}, nil, nil)
-	}
-}
-
-// warnDamage tells what of the log could not be read.
-func (h *Session) warnDamage(damages []eventlog.Damage) {
-	for _, d := range damages {
-		h.sess.Post(turn.Note{Payload: event.SessionWarning{WarningType: "session_log", Message: "Part of the session's log could not be read and was passed over: " + d.String()}}, nil, nil)
 	}
 }
 

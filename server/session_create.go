@@ -116,11 +116,11 @@ func resumeSession(c *conn, r *jsonrpc2.Responder) {
 			old := l.attached()
 			if a := old; a != nil {
 				err := c.resumeHere(ctx, r, a, p)
-				if !errors.Is(err, eventlog.ErrMoved) {
+				if !errors.Is(err, eventlog.ErrMoved) && transom.KindOf(err) != transom.KindNotFound {
 					return nil, err
 				}
-				// Another process has had the session since: it is read anew, and the
-				// attachment ends with what was loaded.
+				// Another process has had the session since, or it was ended here a moment
+				// ago: it is read anew, and the attachment ends with what was loaded.
 			}
 			c.srv.reap()
 			c.claim(p.SessionID)
@@ -152,7 +152,7 @@ func (c *conn) resumeHere(ctx context.Context, r *jsonrpc2.Responder, a *attachm
 	err := a.sess.Resume(ctx, p.resume(c))
 	if err != nil {
 		<-a.gate
-		if errors.Is(err, eventlog.ErrMoved) {
+		if errors.Is(err, eventlog.ErrMoved) || transom.KindOf(err) == transom.KindNotFound {
 			return err
 		}
 		return fail(r.Request().Method, err)

@@ -158,12 +158,12 @@ func TestSendWait(t *testing.T) {
 }
 
 func TestResumeTenTimes(t *testing.T) {
-	w := play(t, scripted.Say("hello"))
+	w := play(t, scripted.Say("hello"), scripted.Say("more"))
 	c := w.connect(t)
 	c.create(id1)
 	for range 10 {
 		before := c.count()
-		id := c.send("session.resume", obj{"sessionId": id1})
+		id := c.send("session.resume", obj{"sessionId": id1, "streaming": true})
 		if f := c.reply(id); f.Error != nil {
 			t.Fatal(f.Error)
 		}
@@ -177,6 +177,24 @@ func TestResumeTenTimes(t *testing.T) {
 	_, logged := c.history(id1)
 	if diff := cmp.Diff(logged, live); diff != "" {
 		t.Errorf("each event comes once, in order (-log +live)\n%s", diff)
+	}
+	types, _ := c.events(id1, false)
+	said := map[string]int{}
+	for _, typ := range types {
+		said[typ]++
+	}
+	if said["assistant.message_delta"] != 1 || said["session.idle"] != 1 {
+		t.Errorf("of what nobody keeps not each came once: %v", said)
+	}
+	// Once it has left, it hears nothing of the session any more.
+	other := w.connect(t)
+	other.ok("session.resume", obj{"sessionId": id1})
+	c.ok("session.destroy", obj{"sessionId": id1})
+	other.prompt(id1, "more")
+	other.idle(0)
+	c.ok("ping", obj{})
+	if after, _ := c.events(id1, false); slices.Contains(after[len(types):], "user.message") || slices.Contains(after[len(types):], "session.idle") {
+		t.Errorf("events after the end: %v", after[len(types):])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/modelfile"
 	"github.com/transom-run/transom/model/scripted"
 	"github.com/transom-run/transom/server"
@@ -22,11 +23,19 @@ import (
 func playFiles(t testing.TB, home, dir string, replies ...modelfile.Message) *world {
 	t.Helper()
 	p := scripted.New(scripted.Config{Replies: replies})
+	w := newFiles(t, home, dir, p)
+	w.model = p
+	return w
+}
+
+// newFiles makes such a world of any model.
+func newFiles(t testing.TB, home, dir string, p model.Provider) *world {
+	t.Helper()
 	rt, err := transom.Open(transom.Config{Home: home, Provider: p, Dir: dir, Getenv: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{rt: rt, srv: server.New(server.Config{Runtime: rt}), model: p}
+	w := &world{rt: rt, srv: server.New(server.Config{Runtime: rt})}
 	t.Cleanup(func() { w.end(t) })
 	return w
 }

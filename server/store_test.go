@@ -130,11 +130,27 @@ func TestInUse(t *testing.T) {
 	if diff := cmp.Diff([]string{id1}, inUse()); diff != "" {
 		t.Error(diff)
 	}
+	snapshot := func(c *client) bool {
+		var s struct{ AlreadyInUse bool }
+		c.ok("session.metadata.snapshot", in(nil), &s)
+		return s.AlreadyInUse
+	}
+	b.ok("session.resume", in(nil))
+	if !snapshot(b) || snapshot(a) {
+		t.Errorf("in use before it came: %v for the first, %v for the second", snapshot(a), snapshot(b))
+	}
 	a.ok("sessions.releaseLock", obj{"sessionId": id1})
+	if snapshot(b) {
+		t.Error("in use, though nobody else has it any more")
+	}
+	b.ok("sessions.releaseLock", obj{"sessionId": id1})
 	if used := inUse(); len(used) != 0 {
 		t.Errorf("still in use: %v", used)
 	}
 	b.ok("session.resume", in(nil))
+	if snapshot(b) {
+		t.Error("in use, though nobody has it")
+	}
 }
 
 // Ending a session ends it for all; suspending leaves its work open.

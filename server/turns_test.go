@@ -263,7 +263,7 @@ func TestToolOfALostClient(t *testing.T) {
 			t.Errorf("the model was shown %q of the call that was open", got)
 		}
 		b.prompt(id1, "again")
-		at = b.idle(at + 1)
+		b.idle(at + 1)
 		if got := shown(w, 3); !strings.Contains(got, "does not exist") {
 			t.Errorf("the model was shown %q with nobody to ask", got)
 		}

@@ -117,8 +117,8 @@ func (o outcome) sees(t *testing.T, marks ...string) {
 }
 
 // TestCutAnywhere cuts a log at bytes of its last records, with -durability.full at
-// every one of the last record: what was whole
-// before the cut is there, and what follows is a log again.
+// every one of the last record: what was whole before the cut is there, and what
+// follows is a log again.
 func TestCutAnywhere(t *testing.T) {
 	log, _ := whole(t)
 	home := t.TempDir()
@@ -171,6 +171,10 @@ func TestDamage(t *testing.T) {
 	glued := [][]byte{bytes.TrimSuffix(lines[2], []byte("\n"))}
 	clear := find(event.TypeContextCleared, 0)
 	call := find(event.TypeToolComplete, 0)
+	back := 0 // where the prompt behind the batch begins
+	for range 3 {
+		back = find(event.TypeUserMessage, back+1)
+	}
 	after := []string{"«seed»", "«two»", "«final»"}
 	for _, c := range []struct {
 		name       string
@@ -195,7 +199,9 @@ func TestDamage(t *testing.T) {
 		{"a record without a type", join(lines[:5], [][]byte{[]byte("{\"id\":\"x\"}\n")}, lines[5:]), nil, "has no type", after},
 		{"a clear that cannot be read", join(lines[:clear], bad, lines[clear+1:]), nil, fmt.Sprintf("line %d: not a JSON object", clear+1), after},
 		{"a result that is missing", join(lines[:call], lines[call+1:]), nil, "", after},
-		{"the window's result is missing", join(lines[:call], lines[call+1:clear]), nil, "", []string{"«seed»", "«final»"}},
+		{"the window's result is missing", join(lines[:call], lines[call+1:clear]), nil, "the results of some tool calls (1)", []string{"«seed»", "«final»"}},
+		{"a result that the conversation has gone past is missing", join(lines[:call], lines[call+1:back]), nil, "the results of some tool calls (1)", []string{"«one»", "«batch»", "«final»"}},
+		{"a call is the last record", join(lines[:call]), nil, "", []string{"«one»", "«batch»", "«final»"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := takeUp(t, t.TempDir(), c.log, c.checkpoint)

@@ -58,7 +58,8 @@ func (m *machine) startSource(msgs []event.Queued) string {
 // its messages into the window once there are none.
 func (m *machine) prepare(p preparation) {
 	l := &m.s.Live
-	if v := &l.Settings; v.Awaited != v.Arrived || v.own() != v.OwnArrived {
+	if m.unconnected() {
+		v := &l.Settings
 		p.awaited, p.own = v.Awaited, v.own()
 		l.Prep = &p
 		m.hook(HookConnect, "", nil, nil)
@@ -114,6 +115,13 @@ func (m *machine) prepare(p preparation) {
 	}
 	l.Prep = nil
 	m.deliver(p)
+}
+
+// unconnected reports whether MCP servers have to be waited for before the next
+// model call.
+func (m *machine) unconnected() bool {
+	v := &m.s.Live.Settings
+	return v.Awaited != v.Arrived || v.own() != v.OwnArrived
 }
 
 // own numbers what is to be waited for of the servers of the agent's kind; 0 is

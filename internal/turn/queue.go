@@ -42,7 +42,7 @@ func (m *machine) send(in Send) {
 		return
 	}
 	if len(m.s.Queue) == 0 && len(m.s.Steering) == 0 && m.s.Rewind == nil {
-		if m.hooked() || m.uncomposed() {
+		if m.hooked() || m.uncomposed() || m.unconnected() {
 			m.emit(msg) // it waits for them
 		}
 		m.startLoop(deliveredIdle, msg)
@@ -69,6 +69,9 @@ func (m *machine) hold(id string, headers map[string]string) {
 // waiting is no turn's of its own: the next message follows it (S8).
 func (m *machine) next(seeded bool) {
 	m.s.Live.Headers = nil
+	if m.s.Rewind == nil {
+		m.s.Live.Resting = false // unless it turns out below that there is nothing else
+	}
 	switch {
 	case m.s.Rewind != nil:
 		m.backAgain(seeded) // before anything is added behind it

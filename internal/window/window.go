@@ -47,6 +47,8 @@ type Window struct {
 	prompts []string // what users said since the last clear, as they said it
 	mark    int      // how many messages a running compaction will replace; 0: none runs
 	marked  int      // how many prompts those hold
+
+	gaps int // calls that a later message has overtaken; not kept in snapshots
 }
 
 // Seed is the first message of the window that a clear made.
@@ -253,6 +255,11 @@ func (w *Window) settle() {
 	if w.batch == nil {
 		return
 	}
+	for _, r := range w.results {
+		if r == nil {
+			w.gaps++
+		}
+	}
 	ms := w.answered()
 	w.batch, w.results, w.later = nil, nil, nil
 	for _, m := range ms {
@@ -286,6 +293,11 @@ func (w *Window) add(m model.Message) {
 	*w.used = len(w.settled)
 	w.tokens += model.EstimateMessage(&m)
 }
+
+// Gaps counts the calls that the folded records ask for and never answer, though
+// the conversation goes on behind them: those of a damaged log. A clear forgets them
+// with the rest, and what was folded before a checkpoint was counted then.
+func (w Window) Gaps() int { return w.gaps }
 
 // Messages returns what a model call made now is sent: the system message, where
 // there is one, and the window. The slice must not be changed.
