@@ -86,7 +86,6 @@ func (m *machine) next(seeded bool) {
 	case m.agent == "" && m.s.awaited():
 		m.rest()
 	case m.hooked() && !m.quiet:
-		m.s.Live.Resting = false // the agents that it waited for have ended
 		m.askStop()
 	default:
 		m.idle(false)
