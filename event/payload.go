@@ -499,6 +499,7 @@ type Queued struct {
 	Steering       bool              `json:"steering,omitempty"`
 	Command        bool              `json:"command,omitempty"` // Prompt is a slash command
 	Order          int64             `json:"order,omitempty"`   // grows with each one that comes to wait
+	Fired          *ScheduleFired    `json:"fired,omitempty"`   // a schedule sent it; not kept with what waits
 	RequestHeaders map[string]string `json:"-"`                 // may hold a secret: never written
 }
 

@@ -5,11 +5,8 @@ import (
 )
 
 // The methods about what there is none of here, where that is an answer: nothing
-// is scheduled or shared.
+// is shared.
 var constantMethods = map[string]handler{
-	"session.schedule.list":                 settled(noSchedules),
-	"session.schedule.stop":                 settled(nothingStopped),
-	"session.schedule.hasSelfPaced":         settled(noSelfPaced),
 	"session.visibility.get":                settled(notShared),
 	"session.visibility.set":                settled(notShared),
 	"session.telemetry.getEngagementId":     settled(noEngagement),
@@ -17,17 +14,6 @@ var constantMethods = map[string]handler{
 	"session.lsp.initialize":                settled(nothingToDo),
 
 	"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
-}
-
-func noSchedules(*transom.Session, *target) (any, error) {
-	return map[string]any{"entries": []any{}}, nil
-}
-
-// nothingStopped names no entry: none had the id.
-func nothingStopped(*transom.Session, *target) (any, error) { return struct{}{}, nil }
-
-func noSelfPaced(*transom.Session, *target) (any, error) {
-	return map[string]any{"hasSelfPaced": false}, nil
 }
 
 // notShared: there is no service that shows sessions to others.

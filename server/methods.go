@@ -26,7 +26,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
-	providerMethods, inferenceMethods, eventLogMethods, constantMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
+	providerMethods, inferenceMethods, eventLogMethods, constantMethods, scheduleMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
 	instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpAppsMethods, historyMethods,
 	agentMethods, taskMethods)
 

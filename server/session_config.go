@@ -49,7 +49,7 @@ var sessionFields = []fieldRule{
 	{name: "isExperimentalMode", any: true},
 	{name: "largeOutput"},
 	{name: "managedSettings"},
-	{name: "manageScheduleEnabled", any: true},
+	{name: "manageScheduleEnabled"},
 	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "memory"},
 	{name: "remoteSession", harmless: []string{`"off"`}},

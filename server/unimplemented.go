@@ -27,7 +27,6 @@ const (
 	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
 	reasonQueue      = "the queue drains by itself; session.queue.pendingItems reads it"
 	reasonSandbox    = "sandboxes are not served yet"
-	reasonSchedule   = "nothing can be scheduled here yet"
 	reasonSend       = "use session.send"
 	reasonSessions   = "use session.resume, session.getMessages and session.delete"
 	reasonSpawn      = "starting further runtimes from here is not enabled: start another server, and give it to this one as a peer"
@@ -93,12 +92,6 @@ var refusals = []refusal{
 	{"session.queue.snapshot", reasonQueue},
 	{"session.sandbox.disableForSession", reasonSandbox},
 	{"session.sandbox.getEnforcementStatus", reasonSandbox},
-	{"session.schedule.add", reasonSchedule},
-	{"session.schedule.addAt", reasonSchedule},
-	{"session.schedule.addCron", reasonSchedule},
-	{"session.schedule.addSelfPaced", reasonSchedule},
-	{"session.schedule.hydrate", reasonSchedule},
-	{"session.schedule.rearmSelfPaced", reasonSchedule},
 	{"session.sendMessages", reasonSend},
 	{"session.sendSystemNotification", reasonSend},
 	{"session.settings.evaluatePredicate", reasonManaged},

@@ -106,6 +106,7 @@ var layers = []struct {
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/picture", 0},
+	{"internal/cron", 0},
 	{"internal/factory", 0},
 	{"internal/extension", 0},
 	{"internal/archtest", 9},

@@ -134,6 +134,7 @@ type Session struct {
 	held           []item             // what came meanwhile, in order
 	stopCompaction context.CancelFunc // nil: none was made
 	parked         map[turn.Parked]func(any, error)
+	alarm          alarm
 	cancel         context.CancelFunc
 	effects        context.Context
 	agents         map[string]scope // effects of sub-agents; nil: there were none
@@ -248,6 +249,7 @@ func (s *Session) finish() {
 			it.done(nil, ErrUnloaded)
 		}
 	}
+	s.stopAlarm()
 	s.cancel()
 	s.cancelAgents()
 	if s.stopCompaction != nil {
@@ -275,6 +277,9 @@ func (s *Session) finish() {
 
 // handle makes one step.
 func (s *Session) handle(it item) {
+	if _, rung := it.body.(turn.Tick); rung {
+		s.stopAlarm()
+	}
 	in := turn.Input{At: time.Now(), NewID: newID, Body: s.complete(it.body)}
 	next, ready, err := turn.Step(s.state, in)
 	if err == nil {
@@ -335,6 +340,7 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 		it.done(ready.Result, nil)
 	}
 	s.answer(ready.Answers)
+	s.setAlarm()
 	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds ||
 		int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
 }
@@ -374,6 +380,12 @@ func (s *Session) complete(body turn.Body) turn.Body {
 func (s *Session) failed(it item, err error) {
 	var refusal *turn.Refusal
 	refused := errors.As(err, &refusal)
+	if _, rung := it.body.(turn.Tick); rung {
+		if !refused {
+			s.ringLater(err)
+		}
+		return
+	}
 	_, leaves := it.body.(turn.Detach)
 	if _, aborts := it.body.(turn.Abort); aborts && !refused {
 		s.abandon(err) // the turn ends, if not as the log would have it

@@ -83,6 +83,10 @@ var folds = map[string]func(*Durable, *event.Event) error{
 	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
 	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
 	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
+	event.TypeScheduleCreated:       foldScheduled,
+	event.TypeScheduleCancelled:     foldInto((*Durable).foldUnscheduled),
+	event.TypeScheduleRearmed:       foldInto((*Durable).foldRearmed),
+	event.TypeScheduleSkipped:       foldInto((*Durable).foldSkipped),
 	event.TypeAgentStarted:          foldAgent,
 	event.TypeAgentEnded:            foldAgentEnded,
 	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
@@ -136,6 +140,10 @@ func (d *Durable) foldSystem(p event.SystemMessage) {
 func (d *Durable) foldQueued(p event.Queued) {
 	d.Ordered++
 	p.Order = d.Ordered
+	if p.Fired != nil {
+		d.fired(*p.Fired)
+		p.Fired = nil
+	}
 	if p.Steering {
 		d.Steering = append(slices.Clone(d.Steering), p)
 	} else {

@@ -89,6 +89,7 @@ func (j *journey) goBack() {
 	if files && may && !j.s.Tracked {
 		j.step(Note{Payload: event.Tracking{}})
 	}
+	may = may && !(files && len(j.s.Live.Agents) > 0) // which may be changing files
 	r, err := j.step(GoBack{EventID: id, Files: files})
 	if (err == nil) != may {
 		j.t.Fatalf("going back in %s: %v", j.s.Phase(), err)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -740,7 +741,12 @@ func (j *journey) happen() {
 	case n < 36:
 		j.compaction()
 	default:
-		switch rapid.IntRange(0, 3).Draw(j.rt, "rare") {
+		switch rapid.IntRange(0, 5).Draw(j.rt, "rare") {
+		case 3:
+			j.step(ChangeSchedule{Op: ScheduleAdd, Entry: event.ScheduleCreated{Prompt: j.word(), IntervalMs: 60000, Recurring: rapid.Bool().Draw(j.rt, "recurring")}})
+		case 4:
+			j.now = j.now.Add(time.Minute)
+			j.step(Tick{})
 		case 0:
 			j.step(Suspend{})
 		case 1:

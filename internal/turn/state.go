@@ -44,6 +44,8 @@ type Durable struct {
 
 	Canvases              []event.CanvasRecorded // open, oldest first
 	Found                 []string               // tools that searches found since the last clear, in their order
+	Schedules             []Schedule             // by id; never changed in place
+	Scheduled             int64                  // the highest id that a schedule was given
 	Approved              []string               // what lasting approvals of the session cover
 	Ordered               int64                  // how many messages came to wait so far
 	AllowAll              bool                   // every call runs unasked, as the log says

@@ -125,6 +125,10 @@ func (m *machine) step(body Body) error {
 		m.filesRestored(in)
 	case Arrange:
 		return m.arrange(in)
+	case ChangeSchedule:
+		return m.changeSchedule(in)
+	case Tick:
+		m.tick()
 	case TimeUp:
 		m.timeUp(in)
 	case StartAgent:

@@ -27,6 +27,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend: to(Closed),
 	},
 	Idle: {
+		KindChangeSchedule:     to(Idle),
+		KindTick:               to(Idle, Preparing, Thinking),
 		KindStartAgent:         to(Idle),
 		KindChangeAgent:        to(Idle, Preparing),
 		KindTimeUp:             stay,
@@ -60,6 +62,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Thinking: {
+		KindChangeSchedule:     to(Thinking),
+		KindTick:               to(Thinking),
 		KindStartAgent:         to(Thinking),
 		KindChangeAgent:        to(Thinking),
 		KindTimeUp:             stay,
@@ -93,6 +97,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Acting: {
+		KindChangeSchedule:     to(Acting),
+		KindTick:               to(Acting),
 		KindStartAgent:         to(Acting),
 		KindChangeAgent:        to(anyActive...),
 		KindTimeUp:             to(anyActive...),
@@ -126,6 +132,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Stranded: {
+		KindChangeSchedule:     to(Stranded),
+		KindTick:               stay,
 		KindStartAgent:         to(Stranded),
 		KindChangeAgent:        to(Stranded),
 		KindTimeUp:             stay,
@@ -159,6 +167,8 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Preparing: {
+		KindChangeSchedule:     to(Preparing),
+		KindTick:               to(Preparing),
 		KindStartAgent:         to(Preparing),
 		KindChangeAgent:        to(Preparing),
 		KindTimeUp:             stay,
@@ -192,6 +202,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Ending: {
+		KindTick:               stay,
 		KindTimeUp:             stay,
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,
@@ -214,6 +225,7 @@ var table = map[Phase]map[Kind]rule{
 		KindSuspend:            to(Closed),
 	},
 	Closed: {
+		KindTick:               stay,
 		KindTimeUp:             stay,
 		KindPastFound:          stay,
 		KindFilesRestored:      stay,

@@ -342,6 +342,9 @@ func (p *player) event(e *event.Event) string {
 	case event.LoopEnd, event.SessionStart, event.TurnRetry:
 		return e.Type
 	}
+	if s := scheduled(e); s != "" {
+		return s
+	}
 	return fact(e)
 }
 
@@ -479,6 +482,20 @@ func (p *player) command(name string) {
 		p.arrange()
 	case "ran":
 		p.ran()
+	case "schedule":
+		p.schedule()
+	case "schedules":
+		fmt.Fprintf(&p.b, "schedules %s\n", p.left())
+	case "sleep":
+		p.sleep()
+	case "pass": // without anybody to tick
+		d, err := time.ParseDuration(p.word())
+		if err != nil {
+			p.t.Fatalf("pass: %v", err)
+		}
+		p.now = p.now.Add(d)
+	case "tick":
+		p.do(Tick{})
 	case "compact":
 		p.do(Compact{Instructions: p.word()})
 	case "cancel-compaction":
