@@ -167,7 +167,7 @@ func (f clientFiles) ask(ctx context.Context, op string, r fsRequest, result any
 			return &sessionfs.Error{Op: op, Path: at, Code: sessionfs.Unknown, Msg: e.Message}
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case f.c.rpc.Context().Err() != nil:
+		case errors.Is(err, jsonrpc2.ErrClosed), f.c.rpc.Context().Err() != nil:
 			return errNoKeeper
 		}
 		return err
