@@ -339,7 +339,13 @@ func (h *host) say(prompt string) error {
 				h.note("idle %s", prompt)
 				return nil
 			}
-			h.send(h.s, transom.Message{Prompt: "«nudge»"})
+			// An idle of before the prompt may come behind it: only where it stands in
+			// the queue, and nothing is done, has it been left there.
+			now := h.s.Info()
+			left := slices.ContainsFunc(now.Queue, func(q transom.Pending) bool { return q.MessageID == id })
+			if left && !now.Processing {
+				h.send(h.s, transom.Message{Prompt: "«nudge»"})
+			}
 		}
 	}
 	return errors.New("the session ended while " + prompt + " was at work")
