@@ -127,7 +127,7 @@ func (m *machine) usage(in ModelDone) {
 	u := r.Usage
 	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
 		u = &model.Usage{
-			InputTokens:  model.EstimateText(m.s.System) + m.s.Window.Tokens() + m.s.Live.Offers.Tokens(),
+			InputTokens:  m.size().total(),
 			OutputTokens: model.EstimateMessage(&r.Message),
 		}
 	}

@@ -73,11 +73,6 @@ const (
 	compactGrowth = 1.5
 )
 
-// size is the estimated size of a model call made now.
-func (m *machine) size() (system, words, tools int) {
-	return model.EstimateText(m.s.System), m.s.Window.Tokens(), m.s.Live.Offers.Tokens()
-}
-
 // maybeCompact begins a summary where the window has grown over its threshold. It
 // reports whether the model call has to wait: for one that was under way before, or
 // because it would not fit.
@@ -87,7 +82,7 @@ func (m *machine) maybeCompact() (wait bool) {
 	if !c.Enabled || m.s.Limit() <= 0 {
 		return false
 	}
-	_, words, _ := m.size()
+	words := m.size().words
 	part := m.part()
 	if l.Compacting != nil {
 		return part >= c.Blocking
@@ -118,17 +113,17 @@ func (m *machine) compact(in Compact) error {
 
 func (m *machine) beginCompaction(trigger, instructions string, short bool) {
 	l := &m.s.Live
-	system, words, tools := m.size()
+	now := m.size()
 	l.CompactSerial++
-	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), system + words + tools, short}
+	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), now.total(), short}
 	messages := m.s.Window.Messages(m.s.System)
 	if short {
 		messages = m.shortened(messages)
 	}
 	messages = append(messages, model.Message{Role: model.User, Text: compactionPrompt(instructions)})
 	m.emit(event.CompactionStart{
-		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools,
-		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools,
+		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: now.total(),
+		SystemTokens: now.system, ConversationTokens: now.words, ToolDefinitionsTokens: now.tools,
 	})
 	m.start(&StartCompaction{Agent: m.agent, ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
@@ -172,8 +167,8 @@ func (m *machine) compactionDone(in CompactionDone) {
 		return
 	}
 	l.CompactedAt = m.s.Window.Tokens()
-	if !l.Awaiting {
-		return
+	if !l.Awaiting || l.Counting != nil {
+		return // where the next model call is being counted, that goes on with it
 	}
 	l.Awaiting = false
 	if err != nil && l.Overflow != nil {
@@ -238,8 +233,7 @@ func (m *machine) try(p event.Payload) (Durable, error) {
 func (m *machine) compactionCost(in CompactionDone) *event.CompactionCost {
 	u := in.Response.Usage
 	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
-		system, words, tools := m.size()
-		u = &model.Usage{InputTokens: system + words + tools, OutputTokens: model.EstimateMessage(&in.Response.Message)}
+		u = &model.Usage{InputTokens: m.size().total(), OutputTokens: model.EstimateMessage(&in.Response.Message)}
 	}
 	name := in.Response.Model
 	if name == "" {
@@ -272,7 +266,7 @@ func (m *machine) dropCompaction(why string) bool {
 func (m *machine) cancelCompaction() {
 	refusal := m.s.Live.Overflow
 	m.ready.Result = m.dropCompaction(errCancelled.Error())
-	if !m.s.Live.Awaiting {
+	if !m.s.Live.Awaiting || m.s.Live.Counting != nil {
 		return
 	}
 	m.s.Live.Awaiting = false

@@ -26,11 +26,10 @@ const (
 	maxScale  = 4.0
 )
 
-// part is how much of the window the next model call takes, by the estimate and by
-// how far that was off the provider's own figures.
+// part is how much of the window the next model call takes, by what is known of its
+// size and by how far that was off the provider's own figures.
 func (m *machine) part() float64 {
-	system, words, tools := m.size()
-	return float64(system+words+tools) * max(m.s.Live.Scale, 1) / float64(m.s.Limit())
+	return float64(m.size().total()) * max(m.s.Live.Scale, 1) / float64(m.s.Limit())
 }
 
 // Limit is the size of the window in tokens: as it is configured, or less where the
@@ -46,8 +45,7 @@ func (s *State) Limit() int {
 // figure for it. The estimate is never corrected downwards: a summary too early
 // costs a summary, one too late the turn.
 func (m *machine) measure(u *model.Usage) {
-	system, words, tools := m.size()
-	estimate := system + words + tools
+	estimate := m.size().total()
 	if u == nil || u.InputTokens == 0 || estimate < minScaled {
 		return
 	}
@@ -73,8 +71,7 @@ func (m *machine) squeeze(trigger string, err *model.Error) bool {
 // What was refused is known to be too much from now on. It reports whether the call
 // is made again.
 func (m *machine) tooLarge(err *model.Error) bool {
-	system, words, tools := m.size()
-	if total := system + words + tools; err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
+	if total := m.size().total(); err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
 		m.s.Live.Ceiling = total
 	}
 	return m.squeeze("context_limit_retry", err)
@@ -83,12 +80,12 @@ func (m *machine) tooLarge(err *model.Error) bool {
 // shortened is a window fit for a summary where the whole of it is too large: at
 // most half of what is too much.
 func (m *machine) shortened(messages []model.Message) []model.Message {
-	system, words, tools := m.size()
-	limit := float64(system + words + tools)
+	now := m.size()
+	limit := float64(now.total())
 	if n := m.s.Limit(); n > 0 {
 		limit = min(limit, float64(n))
 	}
-	room := int(limit/max(m.s.Live.Scale, 1)/2) - system - tools
+	room := int(limit/max(m.s.Live.Scale, 1)/2) - now.system - now.tools
 	return window.Shorten(messages, max(room, 0))
 }
 
