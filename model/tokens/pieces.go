@@ -38,12 +38,23 @@ func (k kind) before() bool { return k == symbol || k == mark || k == space }
 // other is [^\s\p{L}\p{N}].
 func (k kind) other() bool { return k == symbol || k == mark }
 
-var ascii = func() (t [utf8.RuneSelf]kind) {
-	for c := range rune(utf8.RuneSelf) {
-		t[c] = kindOf(c)
+// ascii is kindOf of a character below utf8.RuneSelf.
+func ascii(c byte) kind {
+	switch {
+	case c|0x20 >= 'a' && c|0x20 <= 'z':
+		if c >= 'a' {
+			return lower
+		}
+		return upper
+	case c >= '0' && c <= '9':
+		return number
+	case c == '\r' || c == '\n':
+		return newline
+	case c == ' ' || c >= '\t' && c < '\r':
+		return space
 	}
-	return t
-}()
+	return symbol
+}
 
 func kindOf(r rune) kind {
 	switch {
@@ -68,7 +79,7 @@ func kindOf(r rune) kind {
 // at returns the class of the character at i, and where it ends.
 func at(s string, i int) (kind, int) {
 	if c := s[i]; c < utf8.RuneSelf {
-		return ascii[c], i + 1
+		return ascii(c), i + 1
 	}
 	r, n := utf8.DecodeRuneInString(s[i:])
 	return kindOf(r), i + n

@@ -71,6 +71,15 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestASCII: the quick way says what Unicode's tables say.
+func TestASCII(t *testing.T) {
+	for c := range byte(utf8.RuneSelf) {
+		if got, want := ascii(c), kindOf(rune(c)); got != want {
+			t.Errorf("%q is of kind %d, want %d", c, got, want)
+		}
+	}
+}
+
 // TestCounter: a request is the sum of its texts and of what stands around them, as
 // in an estimate; what was counted is remembered, and what has left the conversation is
 // forgotten.
