@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,10 @@ import (
 
 	"github.com/transom-run/transom/tool"
 )
+
+// lingering is how many calls that have ended are still known: what a server said
+// before its result may be read after it.
+const lingering = 32
 
 // maxProgress bounds what is told of a call's progress, in bytes.
 const maxProgress = 1 << 10
@@ -21,9 +26,10 @@ type progress struct {
 	mu    sync.Mutex
 	last  int
 	calls map[string]*underway
+	ended []string // the tokens of the newest calls that have ended, oldest first
 }
 
-// underway is one such call.
+// underway is one such call, without what it was asked.
 type underway struct {
 	call    tool.Call
 	telling atomic.Bool // what was said last is on its way; more is passed over
@@ -37,6 +43,7 @@ func (p *progress) begin(call tool.Call) (token string) {
 		p.calls = map[string]*underway{}
 	}
 	token = strconv.Itoa(p.last)
+	call.Arguments = nil // a call that has ended keeps nothing large
 	p.calls[token] = &underway{call: call}
 	return token
 }
@@ -44,10 +51,14 @@ func (p *progress) begin(call tool.Call) (token string) {
 func (p *progress) end(token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.calls, token)
+	p.ended = append(p.ended, token)
+	if len(p.ended) > lingering {
+		delete(p.calls, p.ended[0])
+		p.ended = slices.Delete(p.ended, 0, 1)
+	}
 }
 
-// said passes on what a server says of a call that is open. A server that says it
+// said passes on what a server says of a call. A server that says it
 // faster than it can be told is not waited for, and piles nothing up.
 func (p *progress) said(h *Host, n *sdk.ProgressNotificationParams) {
 	token, _ := n.ProgressToken.(string)

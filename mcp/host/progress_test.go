@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,7 +42,15 @@ func TestProgress(t *testing.T) {
 	r.until("the first progress", func() bool { return len(told) > 0 })
 	work("b", `{"steps":1,"message":"nearly hush `+strings.Repeat("é", 2*maxProgress)+`"}`)
 	r.until("that of the second call", func() bool { return len(told) > 1 })
-	work("c", `{"steps":0}`)
+	for i := range 2 * lingering {
+		work(fmt.Sprint("more", i), `{"steps":0}`)
+	}
+	kept := &r.Host.(*Host).servers["s"].run.link.progress
+	kept.mu.Lock()
+	if n := len(kept.calls); n > lingering {
+		t.Errorf("%d calls are known", n)
+	}
+	kept.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(told) != 2 || told[0] != "1 of 50" { // nothing was done with the first one yet
