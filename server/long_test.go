@@ -96,16 +96,16 @@ func answerOn(path, text, call string) string {
 	}
 }
 
-// A session of hundreds of prompts goes on in a small window, on every wire: each
+// A session of many prompts goes on in a small window, on every wire: each
 // request is well-formed and fits, the newest prompt stands in it word for word, and
 // nothing fails.
 func TestLongSessionInSmallWindow(t *testing.T) {
-	const turns = 250
+	const turns = 120
 	for wire, decode := range map[string]func([]byte) (*model.Request, error){
 		"completions": openai.DecodeRequest, "responses": responses.DecodeRequest, "anthropic": anthropic.DecodeRequest,
 	} {
 		t.Run(wire, func(t *testing.T) {
-			m := &smallWindow{t: t, limit: 6000, decode: decode}
+			m := &smallWindow{t: t, limit: 3000, decode: decode}
 			endpoint := httptest.NewServer(m)
 			defer endpoint.Close()
 			provider := obj{"type": "openai", "baseUrl": endpoint.URL + "/v1", "maxPromptTokens": m.limit}
@@ -128,7 +128,7 @@ func TestLongSessionInSmallWindow(t *testing.T) {
 				var q ask
 				at = c.eventFrom(from, "external_tool.requested", &q)
 				size := 40
-				if n%50 == 49 {
+				if n%40 == 39 {
 					size = 3 * m.limit // more than there is room for
 				}
 				c.settle(q, strings.Repeat("word ", size))
