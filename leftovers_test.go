@@ -39,7 +39,7 @@ var plainAnswer = map[string]string{
 func TestNothingOldAtTheProvider(t *testing.T) {
 	for _, p := range []transom.ProviderConfig{{}, {WireAPI: "responses"}, {Type: "anthropic"}} {
 		t.Run(p.Type+p.WireAPI, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			var mu sync.Mutex
 			var seen []string // requests, headers first

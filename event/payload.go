@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // The payloads below are those that a session's life consists of. Names and
@@ -548,9 +550,9 @@ func (d MessageDelta) MarshalJSON() ([]byte, error) { return d.appendJSON(nil), 
 
 func (d MessageDelta) appendJSON(b []byte) []byte {
 	b = append(b, `{"messageId":`...)
-	b = appendString(b, d.MessageID)
+	b = jsonstring.Append(b, d.MessageID)
 	b = append(b, `,"deltaContent":`...)
-	return append(appendString(b, d.DeltaContent), '}')
+	return append(jsonstring.Append(b, d.DeltaContent), '}')
 }
 
 // MarshalJSON encodes the figure.

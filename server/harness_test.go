@@ -25,7 +25,7 @@ import (
 )
 
 // watchdog ends a wait for something that does not come.
-const watchdog = 20 * time.Second
+const watchdog = 2 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
