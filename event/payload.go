@@ -127,7 +127,10 @@ type ContextCleared struct {
 	InitialMessage  string `json:"initialMessage"`
 }
 
-// CompactionStart says that the window is being summarised.
+// CompactionStart says that the window is being summarised. The figures are
+// estimates, corrected upwards by what the provider counted of the session's earlier
+// requests; the window is folded by them: its summary takes a part of what TokenLimit
+// leaves for the conversation. A TokenLimit of 0 is not known.
 type CompactionStart struct {
 	Trigger               string `json:"trigger,omitempty"` // "manual", "background" or "blocking" as the protocol names it
 	Model                 string `json:"model,omitempty"`

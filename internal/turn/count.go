@@ -96,6 +96,25 @@ func (m *machine) valid(now size) *count {
 	return c
 }
 
+// lapsed is a count of a window that is no more. It still says how far estimates fall
+// short.
+func (m *machine) lapsed() *count {
+	c := m.s.Live.Counted
+	if c == nil || c.encoding == "" || c.model != m.s.Model || m.valid(m.estimated()) != nil {
+		return nil
+	}
+	return c
+}
+
+// scale is how far sizes fall short of the provider's figures, as far as that is known.
+func (m *machine) scale() float64 {
+	s := max(m.s.Live.Scale, 1)
+	if c := m.lapsed(); c != nil {
+		s *= max(float64(c.exact.total())/float64(max(c.estimated.total(), 1)), 1)
+	}
+	return min(s, maxScale)
+}
+
 // window tells windows apart that do not grow out of one another.
 func (m *machine) window() [3]int64 {
 	return [3]int64{int64(m.s.Clears), int64(m.s.Compactions), m.s.Boundaries}
@@ -121,7 +140,7 @@ func (m *machine) uncertain() bool {
 	} else if tokens.Of(m.s.Model) == tokens.O200k {
 		high = estimateHigh
 	}
-	scale := max(l.Scale, 1)
+	scale := m.scale()
 	from, to := (total-(1-estimateLow)*rest)*scale, (total+(high-1)*rest)*scale
 	for _, at := range []float64{c.Background, c.Blocking, 1} {
 		if from < at*limit && at*limit <= to {
@@ -151,15 +170,14 @@ func (m *machine) counted(in Counted) {
 		return
 	}
 	l.Counting = nil
-	before := float64(m.size().total())
 	done := *c
 	done.encoding = in.Encoding
 	done.exact = size{in.Size.System, in.Size.Messages, in.Size.Tools}
-	l.Counted = &done
-	if l.Scale > 1 && m.valid(m.estimated()) != nil {
-		// What the provider said of the window's size stays said.
-		l.Scale = min(max(l.Scale*before/float64(max(m.size().total(), 1)), 1), maxScale)
+	if last := l.Counted; last == nil && done.encoding != "" && l.Scale > 1 {
+		// The provider's figure was compared with an estimate so far.
+		l.Scale = max(l.Scale*float64(done.estimated.total())/float64(max(done.exact.total(), 1)), 1)
 	}
+	l.Counted = &done
 	if m.uncertain() {
 		m.startCount() // the model, or the window, is another by now
 		return

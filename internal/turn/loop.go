@@ -107,7 +107,7 @@ func (m *machine) ask() {
 		SystemTokens: now.system, ConversationTokens: now.words, ToolDefinitionsTokens: now.tools, IsInitial: m.s.Loop.Turn == 0,
 	})
 	l.Asked = true
-	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At}
+	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At, Tokens: now.total(), Estimate: m.estimated().total()}
 	initiator := "user"
 	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"

@@ -75,12 +75,30 @@ func TestCountBesideMeasure(t *testing.T) {
 	if got := m().size().words - before; p.s.Live.Counting == nil || got < 4000 || got > 4900 {
 		t.Fatalf("what has come since is estimated as %d tokens", got)
 	}
-	full := m().part()
 	p.play(t, `counted 3 9000 0`)
-	if got := m().part(); got < full*0.99 || got > full*1.01 {
-		t.Errorf("a count of %+v: the window is full by %v, and was by %v", m().size(), got, full)
+	if got, want := m().part(), 1.5*9003/20000; got < want*0.99 || got > want*1.01 {
+		t.Errorf("a count of %+v: the window is full by %v, want %v", m().size(), got, want)
 	}
-	if got := p.s.Live.Scale; got < 1 || got > maxScale {
+
+	// A window that takes the place of one that was counted is taken for as much fuller
+	// than its estimate, until the provider says more.
+	p.play(t, `model text "done"`, `compact`, `summary "`+strings.Repeat("word ", 3000)+`"`)
+	if l := m().lapsed(); l == nil || l.exact.total() != 9003 {
+		t.Fatalf("the count of the window that was is %+v", l)
+	}
+	if got := m().scale(); got != 1.5 { // the estimate was too high: it is not believed to be again
 		t.Errorf("the scale is %v", got)
+	}
+	p.s.Live.Counted = &count{model: p.s.Model, encoding: "x", estimated: size{words: 100}, exact: size{words: 200}}
+	if got := m().scale(); got != 3 {
+		t.Errorf("with a count of twice the estimate the scale is %v", got)
+	}
+	p.play(t, `send "more"`)
+	if p.s.Live.Counting != nil {
+		p.play(t, `counted unknown`)
+	}
+	p.step(ModelDone{Fence: p.model, Response: model.Response{Message: model.Message{Role: model.Assistant, Text: "x"}, Usage: &model.Usage{InputTokens: 2 * m().estimated().total()}}})
+	if got := m().scale(); p.s.Live.Counted != nil || got < 1.95 || got > 2.05 {
+		t.Errorf("with the provider's figure the scale is %v, beside %+v", got, p.s.Live.Counted)
 	}
 }

@@ -128,6 +128,7 @@ type Live struct {
 	Compacting    *compaction // a summary being made
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
+	Unmade        bool        // no summary came of that attempt
 	Awaiting      bool        // the next model call waits for the summary, or to be counted
 	// Squeezed: a summary was begun for a model call that does not fit, since the
 	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
@@ -230,6 +231,9 @@ type ModelCall struct {
 	MessageID string
 	Shown     bool // a message_start was published
 	Started   time.Time
+	// Tokens is the size of the whole request, as far as it was known; Estimate is the
+	// estimate alone.
+	Tokens, Estimate int
 }
 
 // Fence says which state of the session an effect belongs to.
