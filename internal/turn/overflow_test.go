@@ -86,19 +86,14 @@ func TestCountBesideMeasure(t *testing.T) {
 	if l := m().lapsed(); l == nil || l.exact.total() != 9003 {
 		t.Fatalf("the count of the window that was is %+v", l)
 	}
-	if got := m().scale(); got != 1.5 { // the estimate was too high: it is not believed to be again
-		t.Errorf("the scale is %v", got)
-	}
 	p.s.Live.Counted = &count{model: p.s.Model, encoding: "x", estimated: size{words: 100}, exact: size{words: 200}}
-	if got := m().scale(); got != 3 {
+	if got := m().scale(); got != 2 {
 		t.Errorf("with a count of twice the estimate the scale is %v", got)
 	}
+	p.s.Live.Settings.Count = false
 	p.play(t, `send "more"`)
-	if p.s.Live.Counting != nil {
-		p.play(t, `counted unknown`)
-	}
-	p.step(ModelDone{Fence: p.model, Response: model.Response{Message: model.Message{Role: model.Assistant, Text: "x"}, Usage: &model.Usage{InputTokens: 2 * m().estimated().total()}}})
-	if got := m().scale(); p.s.Live.Counted != nil || got < 1.95 || got > 2.05 {
+	p.step(ModelDone{Fence: p.model, Response: model.Response{Message: model.Message{Role: model.Assistant, Text: "x"}, Usage: &model.Usage{InputTokens: 3 * m().estimated().total()}}})
+	if got := m().scale(); p.s.Live.Counted != nil || got < 2.95 || got > 3.05 {
 		t.Errorf("with the provider's figure the scale is %v, beside %+v", got, p.s.Live.Counted)
 	}
 }
