@@ -225,7 +225,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.agents.servers.connect = func(ctx context.Context, kind string) { r.connectOwn(ctx, s, kind) }
 	s.agents.skill = s.skillText
 	s.captured.store.Dir = r.snapshots(id)
-	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
+	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents, servers: s.serversSay}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}
