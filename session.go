@@ -226,11 +226,11 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Search = cfg.ToolSearch.settings()
 		s.searching.Store(out.Search.On)
 	}
-	own, err := s.offered(cfg.Answers)
-	if err != nil {
+	own := s.offered(cfg.Answers)
+	out.BuiltIns = own
+	if err := sound(own, &out); err != nil {
 		return out, err
 	}
-	out.BuiltIns = own
 	if err := clash(own, cfg.Tools, out); err != nil {
 		return out, err
 	}
@@ -319,13 +319,17 @@ func (h *Session) located(c Command) (Command, error) {
 		set.Dir = &dir
 		if h.sess.skills.follow() {
 			h.rt.scan(h.sess, dir)
-			if set.own, err = h.sess.offered(nil); err != nil {
-				return c, err
-			}
-			set.reoffers = true
+			set.own, set.reoffers = h.sess.offered(nil), true
 		}
 	}
 	h.sess.reshape(&set)
+	if set.AvailableTools != nil {
+		v := h.sess.View().Live.Settings
+		v.Available = filter(*set.AvailableTools)
+		if err := sound(v.BuiltIns, &v); err != nil {
+			return c, err
+		}
+	}
 	var err error
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
