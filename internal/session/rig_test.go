@@ -134,11 +134,11 @@ func (l waitingLog) SaveCheckpoint(pos eventlog.Position, data []byte) error {
 	return nil
 }
 
-func (l waitingLog) LoadCheckpoint() (eventlog.Position, []byte, bool) {
+func (l waitingLog) LoadCheckpoint() (eventlog.Position, string, bool) {
 	if c, ok := l.Log.(eventlog.Checkpointer); ok {
 		return c.LoadCheckpoint()
 	}
-	return 0, nil, false
+	return 0, "", false
 }
 
 var errFull = errors.New("disk full")

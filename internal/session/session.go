@@ -130,8 +130,7 @@ type Session struct {
 	state          turn.State
 	pen            bool
 	due            bool               // a checkpoint is worth its while
-	kept           eventlog.Position  // where the newest checkpoint stands, or the session began here
-	keptBytes      int64              // its size
+	kept           kept               // of the newest checkpoint
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
 	spare          []item             // room for what is taken next
@@ -161,7 +160,7 @@ func Start(cfg Config) *Session {
 	if s.cfg.State = nil; cfg.State != nil {
 		s.state = *cfg.State
 	}
-	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
+	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, kept{at: cfg.Log.End(), whole: cfg.Log.End()}
 	_, s.waits = cfg.Log.(eventlog.Waiting)
 	s.effects, s.cancel = context.WithCancel(context.Background())
 	s.box = newMailbox(s.run)
@@ -392,8 +391,10 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	}
 	s.answer(ready.Answers)
 	s.setAlarm()
-	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds ||
-		int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
+	if s.state.Clears != before || s.state.Boundaries != bounds {
+		s.due, s.kept.saved = true, turn.Saved{}
+	}
+	s.due = s.due || s.kept.due(s.cfg.Log.End())
 }
 
 // answer answers inputs that were parked.
