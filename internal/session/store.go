@@ -184,7 +184,7 @@ func (s *Session) extendCheckpoint() bool {
 	if end == s.kept.at {
 		return true
 	}
-	data, repeated, ok := turn.Extend(s.state.Durable, s.kept.saved)
+	data, repeated, next, ok := turn.Extend(s.state.Durable, s.kept.saved)
 	if !ok {
 		return false
 	}
@@ -194,6 +194,6 @@ func (s *Session) extendCheckpoint() bool {
 	}
 	s.kept.at, s.kept.last = end, int64(repeated)
 	s.kept.repeated += s.kept.last
-	s.kept.saved = turn.Mark(&s.state.Durable)
+	s.kept.saved = next
 	return true
 }

@@ -224,12 +224,11 @@ func (w *world) again(body Body, input func(Body, int) (Input, *int), want strin
 
 // keep keeps the state as a session does: it adds to what it kept, where it can.
 func (w *world) keep(whole []byte) {
-	if more, _, ok := Extend(w.s.Durable, w.saved); ok && w.steps%13 > 0 {
-		w.kept += string(more)
+	if more, _, next, ok := Extend(w.s.Durable, w.saved); ok && w.steps%13 > 0 {
+		w.kept, w.saved = w.kept+string(more), next
 	} else {
-		w.kept = string(whole)
+		w.kept, w.saved = string(whole), Mark(&w.s.Durable)
 	}
-	w.saved = Mark(&w.s.Durable)
 }
 
 // transition holds a step against the table.
