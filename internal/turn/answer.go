@@ -70,9 +70,10 @@ func (m *machine) modelFailed(in ModelFailed) {
 	if !m.current(in.Fence) {
 		return
 	}
+	call := m.s.Live.Model
 	m.s.Live.Model = nil
 	m.failure(in.Err, in.Took.Milliseconds())
-	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err) {
+	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err, call.Tokens) {
 		return
 	}
 	m.fail(in.Err, nil)
@@ -96,7 +97,7 @@ func (m *machine) modelDone(in ModelDone) {
 	m.s.Live.Model = nil
 	r := in.Response
 	m.s.Live.Squeezed = false
-	m.measure(r.Usage)
+	m.measure(r.Usage, call)
 	m.usage(in)
 	answered := r.Model
 	if answered == "" {
@@ -127,7 +128,7 @@ func (m *machine) usage(in ModelDone) {
 	u := r.Usage
 	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
 		u = &model.Usage{
-			InputTokens:  model.EstimateText(m.s.System) + m.s.Window.Tokens() + m.s.Live.Offers.Tokens(),
+			InputTokens:  m.size().total(),
 			OutputTokens: model.EstimateMessage(&r.Message),
 		}
 	}

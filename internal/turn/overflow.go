@@ -26,11 +26,10 @@ const (
 	maxScale  = 4.0
 )
 
-// part is how much of the window the next model call takes, by the estimate and by
-// how far that was off the provider's own figures.
+// part is how much of the window the next model call takes, by what is known of its
+// size and by how far that was off the provider's own figures.
 func (m *machine) part() float64 {
-	system, words, tools := m.size()
-	return float64(system+words+tools) * max(m.s.Live.Scale, 1) / float64(m.s.Limit())
+	return float64(m.size().total()) * m.scale() / float64(m.s.Limit())
 }
 
 // Limit is the size of the window in tokens: as it is configured, or less where the
@@ -42,16 +41,22 @@ func (s *State) Limit() int {
 	return s.Live.Settings.TokenLimit
 }
 
-// measure compares the estimate of the request just answered with the provider's
-// figure for it. The estimate is never corrected downwards: a summary too early
+// measure compares what was known of the size of the request just answered with the
+// provider's figure for it. That is never corrected downwards: a summary too early
 // costs a summary, one too late the turn.
-func (m *machine) measure(u *model.Usage) {
-	system, words, tools := m.size()
-	estimate := system + words + tools
-	if u == nil || u.InputTokens == 0 || estimate < minScaled {
+func (m *machine) measure(u *model.Usage, call *ModelCall) {
+	l := &m.s.Live
+	if l.Ceiling > 0 && float64(call.Tokens)*m.scale() >= float64(l.Ceiling) {
+		l.Ceiling = 0 // the model has taken it after all
+	}
+	if u == nil || u.InputTokens == 0 || call.Estimate < minScaled {
 		return
 	}
-	m.s.Live.Scale = min(max(float64(u.InputTokens)/float64(estimate), 1), maxScale)
+	known := call.Tokens
+	if m.lapsed() != nil { // from now on the estimate is all that is known
+		known, l.Counted = call.Estimate, nil
+	}
+	l.Scale = min(max(float64(u.InputTokens)/float64(max(known, 1)), 1), maxScale)
 }
 
 // squeeze begins a summary because the model call that is due would not fit, or
@@ -63,33 +68,43 @@ func (m *machine) squeeze(trigger string, err *model.Error) bool {
 		return false
 	}
 	if l.Compacting == nil {
-		m.beginCompaction(trigger, "", true)
+		m.beginCompaction(trigger, "", 1)
 	}
 	l.Squeezed, l.Overflow, l.Awaiting, l.Parked = true, err, true, false
 	return true
 }
 
-// tooLarge takes a provider's refusal of a request that is too long for the model.
-// What was refused is known to be too much from now on. It reports whether the call
-// is made again.
-func (m *machine) tooLarge(err *model.Error) bool {
-	system, words, tools := m.size()
-	if total := system + words + tools; err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
-		m.s.Live.Ceiling = total
+// tooLarge takes a provider's refusal of a request of so many estimated tokens,
+// which is too long for the model. What was refused is known to be too much from now
+// on. It reports whether the call is made again: also where a summary came while it
+// was under way.
+func (m *machine) tooLarge(err *model.Error, total int) bool {
+	m.tooMuch(err, total)
+	if m.size().total() < total {
+		m.ask()
+		return true
 	}
 	return m.squeeze("context_limit_retry", err)
 }
 
+// tooMuch notes the estimated size of a request that the model refused as too long.
+func (m *machine) tooMuch(err *model.Error, total int) {
+	total = int(float64(total) * m.scale())
+	if err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
+		m.s.Live.Ceiling = total
+	}
+}
+
 // shortened is a window fit for a summary where the whole of it is too large: at
-// most half of what is too much.
-func (m *machine) shortened(messages []model.Message) []model.Message {
-	system, words, tools := m.size()
-	limit := float64(system + words + tools)
+// most half of what is left for it in a request of a size that is too much.
+func (m *machine) shortened(messages []model.Message, prompt int) []model.Message {
+	now := m.size()
+	limit := float64(now.total())
 	if n := m.s.Limit(); n > 0 {
 		limit = min(limit, float64(n))
 	}
-	room := int(limit/max(m.s.Live.Scale, 1)/2) - system - tools
-	return window.Shorten(messages, max(room, 0))
+	room := int(limit/m.scale()) - now.system - now.tools - prompt
+	return window.Shorten(messages, max(room/2, 0))
 }
 
 // fail ends the turn whose model call failed for good. unmade says why no summary

@@ -13,7 +13,7 @@ import (
 
 // snapshotVersion changes when Durable does: a snapshot of another version is
 // not read, and the log is folded from the start.
-const snapshotVersion = 13
+const snapshotVersion = 14
 
 // snapshot is all of a fold but the messages of its window.
 type snapshot struct {
