@@ -26,6 +26,7 @@ type Durable struct {
 
 	Model     string
 	Effort    string
+	Tier      string // of the context window, as a host chose it; "" is none
 	Mode      string
 	Dir       string
 	Name      string        // as a host set it
@@ -206,6 +207,7 @@ type Settings struct {
 	Agents     []AgentDef // the kinds of agents that can be started
 	Search     Search     // which tools are held back
 	Credits    float64    // what the session may cost, in AI credits; 0 is anything
+	FileHooks  bool       // hooks of files are asked, before those of clients
 	Notice     string     // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
