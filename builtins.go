@@ -3,6 +3,7 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
@@ -172,6 +173,33 @@ func sound(own *tool.Registry, s *turn.Settings) error {
 		return nil
 	}
 	return own.Err()
+}
+
+// reoffer makes the built-in tools anew where a command changes which there are.
+func (s *loaded) reoffer(set *Configure) error {
+	if set.reoffers = set.scanned || set.ToolSearch != nil; !set.reoffers {
+		return nil
+	}
+	before := s.searching.Load()
+	if set.ToolSearch != nil {
+		s.searching.Store(set.ToolSearch.settings().On)
+	}
+	own := s.offered(nil)
+	v := s.View()
+	err := sound(own, &v.Live.Settings)
+	for _, client := range v.Live.Clients {
+		var tools []tool.Tool
+		for _, t := range client.Tools.All() {
+			tools = append(tools, t.Tool)
+		}
+		err = errors.Join(err, clash(own, tools, v.Live.Settings))
+	}
+	if err != nil {
+		s.searching.Store(before)
+		return err
+	}
+	set.own = own
+	return nil
 }
 
 // requester answers requests for one client.
