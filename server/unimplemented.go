@@ -112,7 +112,6 @@ var refusals = []refusal{
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
-	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 
