@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -73,6 +74,9 @@ func NewGuarded() *Guarded {
 		Prefix: "tok-", Rotate: true, Clients: map[string]string{}, Scope: "mcp.read", uris: map[string][]string{}, codes: map[string]grant{},
 		access: map[string]grant{}, refresh: map[string]grant{}, spent: map[string]grant{}, counts: map[string]int{}, plain: New("legacy"),
 	}
+	sdk.AddTool(g.plain, &sdk.Tool{Name: "whoami"}, func(_ context.Context, r *sdk.CallToolRequest, _ nothing) (*sdk.CallToolResult, any, error) {
+		return text("you are " + r.Extra.Header.Get("Authorization")), nil, nil
+	})
 	streams := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return g.plain }, nil)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", g.resource)
