@@ -87,7 +87,17 @@ func TestAgentAcrossClear(t *testing.T) {
 	if list := s.Tasks(); len(list) != 1 || list[0].Status != "running" || list[0].Clears != 0 {
 		t.Fatalf("after the clear: %+v", list)
 	}
+	events := s.Subscribe()
+	defer events.Close()
 	close(hold)
+	for e, err := range events.All(ctx) { // a call that is open refuses the wait
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.TypeToolComplete && e.AgentID == "k" {
+			break
+		}
+	}
 	if err := s.WaitTasks(ctx); err != nil {
 		t.Fatal(err)
 	}
