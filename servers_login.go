@@ -3,6 +3,7 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -100,22 +101,44 @@ func (l *loads) release() bool {
 	return waited
 }
 
-// Login logs in to a remote server. page is what the user has to open in a browser of
+// hostFor finds the host that has a server of some name, and how that stands: the
+// session's own, else one of its agents'. nil is none.
+func (s *loaded) hostFor(name string) (mcp.Host, mcp.State) {
+	own := &s.agents.servers
+	own.mu.Lock()
+	hosts := []mcp.Host{s.hostOf()}
+	for _, kind := range slices.Sorted(maps.Keys(own.kinds)) {
+		hosts = append(hosts, own.kinds[kind].host)
+	}
+	own.mu.Unlock()
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		for _, st := range h.States() {
+			if st.Name == name {
+				return h, st
+			}
+		}
+	}
+	return nil, mcp.State{}
+}
+
+// Login logs in to a remote server, also to one of an agent's own that was connected
+// to already. page is what the user has to open in a browser of
 // this machine: the rest happens in the background, and the server's next state says
 // how it came out. "" is nothing to open: the server is connected to.
 func (m MCP) Login(ctx context.Context, name string, how mcp.Login) (page string, err error) {
 	const op = "session.mcp.oauth.login"
-	h, err := m.host(op, "MCP host is not available")
-	if err != nil {
-		return "", err
-	}
 	m.s.rt.keys.add(how.ClientSecret)
-	states := h.States()
-	i := slices.IndexFunc(states, func(st mcp.State) bool { return st.Name == name })
+	h, st := m.s.sess.hostFor(name)
 	switch {
-	case i < 0:
+	case h == nil && m.s.sess.hostOf() == nil:
+		_, err := m.host(op, "MCP host is not available")
+		return "", err
+	case h == nil:
 		return "", &Error{Op: op, Kind: KindNotFound, SessionID: m.s.id, Msg: "the MCP server " + name + " is not configured in session " + m.s.id}
-	case !states[i].Config.Remote():
+	case !st.Config.Remote():
 		return "", &Error{Op: op, Kind: KindInvalidParams, SessionID: m.s.id, Msg: "the MCP server " + name + " is not a remote server: it needs no authorization"}
 	}
 	page, err = h.Login(ctx, name, how)
@@ -125,9 +148,9 @@ func (m MCP) Login(ctx context.Context, name string, how mcp.Login) (page string
 // Probe asks a remote server whether it wants a token, or takes the one that there
 // is. It changes nothing, and asks nobody.
 func (m MCP) Probe(ctx context.Context, name string) mcp.Probe {
-	h := m.s.sess.hostOf()
+	h, _ := m.s.sess.hostFor(name)
 	if h == nil {
-		return mcp.Probe{Status: mcp.ProbeFailed, Error: noMCPHost + ": session " + m.s.id + " has no MCP servers"}
+		return mcp.Probe{Status: mcp.ProbeFailed, Error: "the MCP server " + name + " is not configured in session " + m.s.id}
 	}
 	return h.Probe(ctx, name)
 }

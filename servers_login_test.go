@@ -147,6 +147,35 @@ func TestLoadingInBackground(t *testing.T) {
 	}
 }
 
+// The servers that an agent has of its own are logged in to like the session's.
+func TestLoginOfAgent(t *testing.T) {
+	g := mcptest.NewGuarded()
+	t.Cleanup(g.Close)
+	w := servers(t, model.Message{Text: "found"})
+	s := w.create(transom.SessionConfig{Agents: []transom.Agent{
+		{Name: "finder", Prompt: "You find.", MCPServers: map[string]any{"theirs": map[string]any{"type": "http", "url": g.URL()}}},
+	}})
+	if _, err := s.StartTask(w.ctx, transom.StartTask{Kind: "finder", Prompt: "Find it."}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitTasks(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.MCP().Probe(w.ctx, "theirs"); p.Status != mcp.ProbeNeedsAuth {
+		t.Errorf("%+v", p)
+	}
+	page, err := s.MCP().Login(w.ctx, "theirs", mcp.Login{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Approve(page); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.MCP().Probe(w.ctx, "theirs"); p.Status != mcp.ProbeAuthenticated {
+		t.Errorf("%+v", p)
+	}
+}
+
 // What a session without servers, or with others, says.
 func TestLoginRefused(t *testing.T) {
 	ctx := context.Background()

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,6 +21,17 @@ func (c *client) becomes(from int, name, want string) int {
 		var d struct{ ServerName, Status string }
 		return f.event.Type == "session.mcp_server_status_changed" && json.Unmarshal(f.event.Data, &d) == nil && d.ServerName == name && d.Status == want
 	}) + 1
+}
+
+// heard is all that the server has said.
+func (c *client) heard() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	for _, f := range c.frames {
+		fmt.Fprintf(&b, "%s %s %s %v\n", f.Method, f.Params, f.Result, f.Error)
+	}
+	return b.String()
 }
 
 // The methods about tokens of MCP servers, as they stand on the wire.
@@ -90,13 +102,24 @@ func TestMCPOAuth(t *testing.T) {
 		t.Errorf("a page to open, though it is connected: %s", login.AuthorizationURL)
 	}
 	c.ok("session.mcp.oauth.authenticationStateChanged", in(obj{"serverName": "s", "refreshSessionToken": true}))
-	c.becomes(at, "s", "connected")
+	at = c.becomes(at, "s", "connected")
 	var moved struct{ MovedToBackground *bool }
 	c.ok("session.mcp.moveLoadingToBackground", in(obj{}), &moved)
 	if moved.MovedToBackground == nil || *moved.MovedToBackground || g.Count("refresh_token") != 1 {
 		t.Errorf("%+v, %d refreshes", moved, g.Count("refresh_token"))
 	}
-	if strings.Contains(c.transcript(), g.Prefix) {
-		t.Errorf("the client was shown a token:\n%s", c.transcript())
+	// The server repeats the token that it refuses; the hosts are asked for another.
+	g.Expire(true)
+	c.send("session.mcp.restartServer", in(obj{"serverName": "s"}))
+	c.eventFrom(at, "mcp.oauth_required", &asked)
+	if asked.Reason != "refresh" || !strings.Contains(c.heard(), "who are you Bearer ******") {
+		t.Errorf("asked %+v\n%s", asked, c.heard())
+	}
+	c.ok("session.mcp.oauth.probe", in(obj{"serverName": "s"}), &probed)
+	if probed.Status != "needs-auth" {
+		t.Errorf("%+v", probed)
+	}
+	if strings.Contains(c.heard(), g.Prefix) {
+		t.Errorf("the client was shown a token:\n%s", c.heard())
 	}
 }

@@ -32,6 +32,7 @@ type authorization struct {
 	current  string // value of the header that a host gave; "" is none
 	declined bool   // nobody had a token to begin with
 	failure  error  // why the newest request went without
+	lacking  error  // why the newest request that wanted more than the token stands for was refused
 }
 
 // token is the Authorization header of the next request; "" is none. own says that it
@@ -43,7 +44,7 @@ func (a *authorization) token(ctx context.Context) (header string, own bool) {
 	if header != "" || !ownable(a.l.cfg) {
 		return header, false
 	}
-	header = a.l.host.keeper().Token(ctx, a.l.cfg)
+	header = a.l.host.keeper().Token(ctx, a.l.host.loginOf(a.l.cfg))
 	return header, header != ""
 }
 
@@ -52,6 +53,17 @@ func (a *authorization) denied() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.failure
+}
+
+// forbidden is what to say of a request that was answered 403: other requests may have
+// been taken since.
+func (a *authorization) forbidden(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lacking != nil && strings.Contains(err.Error(), http.StatusText(http.StatusForbidden)) {
+		return a.lacking
+	}
+	return err
 }
 
 // accepted notes that the server took a request.
@@ -71,7 +83,7 @@ type attempt struct {
 // refused asks for another token where one may help, and says whether the request is
 // to be made again.
 func (a *authorization) refused(ctx context.Context, res *http.Response, body []byte, at *attempt) bool {
-	challenge := parseChallenge(res.Header.Values("WWW-Authenticate"))
+	challenge := parseChallenge(a.l.host.redacted(res.Header).Values("WWW-Authenticate"))
 	reason := "initial"
 	switch {
 	case res.StatusCode == http.StatusForbidden && challenge["error"] != "insufficient_scope":
@@ -100,9 +112,10 @@ func (a *authorization) refused(ctx context.Context, res *http.Response, body []
 		a.fail(res, failed, errors.New("it refused all that it was shown"))
 		return false
 	}
+	clean := a.l.host.cfg.Redact // a server may repeat the token that it refuses
 	r := mcp.AuthRequest{
-		Server: a.l.name, URL: a.l.cfg.URL, Reason: reason, Challenge: challenge, Metadata: a.metadata(ctx, challenge["resource_metadata"]),
-		StatusCode: res.StatusCode, Header: res.Header, Body: strings.ToValidUTF8(string(body), "\ufffd"), Config: a.l.cfg,
+		Server: a.l.name, URL: a.l.cfg.URL, Reason: reason, Challenge: challenge, Metadata: clean(a.metadata(ctx, challenge["resource_metadata"])),
+		StatusCode: res.StatusCode, Header: a.l.host.redacted(res.Header), Body: clean(strings.ToValidUTF8(string(body), "\ufffd")), Config: a.l.cfg,
 	}
 	t, err := a.ask(ctx, r)
 	var none *mcp.ErrNoToken
@@ -144,6 +157,9 @@ func (a *authorization) fail(res *http.Response, own, asked error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failure = &mcp.ErrNoToken{Msg: fmt.Sprintf("the server answered %s and no token was given: %s. To log in, call session.mcp.oauth.login and open the page that it names", res.Status, why)}
+	if res.StatusCode == http.StatusForbidden {
+		a.lacking = a.failure
+	}
 }
 
 // renew gets another token of a login, where one is kept or the client has a secret.
@@ -152,14 +168,15 @@ func (a *authorization) renew(ctx context.Context, res *http.Response, at *attem
 	if !ownable(a.l.cfg) || at.token != "" && !at.own {
 		return false, nil
 	}
-	challenge := res.Header.Values("WWW-Authenticate")
-	a.l.host.challenged(a.l.name, a.l.cfg.URL, challenge)
-	if res.StatusCode == http.StatusForbidden && a.l.cfg.OAuthGrantType != mcp.ClientCredentials {
+	headers := res.Header.Values("WWW-Authenticate")
+	more := res.StatusCode == http.StatusForbidden
+	a.l.host.challenged(a.l.name, challenge{a.l.cfg.URL, headers, more && at.own})
+	if more && a.l.cfg.OAuthGrantType != mcp.ClientCredentials {
 		return false, errors.New("it wants more than its user approved")
 	}
 	resume := a.l.clock.pause()
 	defer resume()
-	header, err := a.l.host.keeper().Renew(ctx, a.l.cfg, at.token, challenge)
+	header, err := a.l.host.keeper().Renew(ctx, a.l.host.loginOf(a.l.cfg), at.token, headers)
 	if err == nil && header == at.token {
 		err = errors.New("the token that it was given in its place is the same")
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/transom-run/transom/internal/vault"
@@ -22,16 +23,25 @@ type logins struct {
 	said map[string]challenge // by server: how it asked for a token
 }
 
-// challenge is the WWW-Authenticate headers by which a server asked for a token.
+// challenge is how a server asked for a token.
 type challenge struct {
 	url     string
-	headers []string
+	headers []string // WWW-Authenticate
+	more    bool     // it has one, and wants more than that stands for
 }
 
 // ownable reports whether Transom may log in to a server by itself: its token does not
 // come with its address, and its configuration does not forbid it.
 func ownable(s mcp.Server) bool {
 	return s.Remote() && s.Reach == nil && (s.Auth == nil || !s.Auth.Off)
+}
+
+// loginOf is a server's configuration as it is logged in with.
+func (h *Host) loginOf(s mcp.Server) mcp.Server {
+	if get := h.getenv(); get != nil && strings.Contains(s.OAuthClientSecret, "$") {
+		s.OAuthClientSecret = resolve(s.OAuthClientSecret, get)
+	}
+	return s
 }
 
 // keeper has the tokens of logins.
@@ -78,23 +88,30 @@ func (h *Host) giveUp(s mcp.Server) {
 }
 
 // challenged notes how a server asked for a token.
-func (h *Host) challenged(name, url string, headers []string) {
+func (h *Host) challenged(name string, c challenge) {
 	l := &h.logins
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.said == nil {
 		l.said = map[string]challenge{}
 	}
-	l.said[name] = challenge{url, headers}
+	l.said[name] = c
+}
+
+// said is how a server asked for a token; its url is "" where it did not.
+func (h *Host) said(name string, cfg mcp.Server) challenge {
+	l := &h.logins
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.said[name]; c.url == cfg.URL {
+		return c
+	}
+	return challenge{}
 }
 
 // challengeOf is how a server asked for a token, asked now where it did not yet.
 func (h *Host) challengeOf(ctx context.Context, name string, cfg mcp.Server) (headers []string, wanted bool, err error) {
-	l := &h.logins
-	l.mu.Lock()
-	said, known := l.said[name]
-	l.mu.Unlock()
-	if known && said.url == cfg.URL {
+	if said := h.said(name, cfg); said.url != "" {
 		return said.headers, true, nil
 	}
 	switch p := h.probe(ctx, cfg, ""); {
@@ -129,14 +146,15 @@ func (h *Host) Login(ctx context.Context, name string, how mcp.Login) (page stri
 	case st.Status == mcp.Disabled:
 		return "", fmt.Errorf("the MCP server %q is disabled: enable it first", name)
 	case !ownable(cfg):
-		return "", fmt.Errorf("Transom does not log in to the MCP server %q: its token comes with the session's account, or its configuration has auth: false", name)
+		return "", fmt.Errorf("the MCP server %q is not logged in to from here: its token comes with the session's account, or its configuration has auth: false", name)
 	case how.Anew:
 		if err := h.forget(ctx, name, cfg); err != nil {
 			return "", fmt.Errorf("what is kept of the MCP server %q cannot be removed: %w", name, err)
 		}
+	case h.said(name, cfg).more: // what there is will not do
 	case st.Status == mcp.Connected:
 		return "", nil
-	case h.keptIsGood(ctx, cfg):
+	case h.keptIsGood(ctx, h.loginOf(cfg)):
 		return "", h.Run(ctx, name, nil)
 	}
 	headers, wanted, err := h.challengeOf(ctx, name, cfg)
@@ -144,7 +162,7 @@ func (h *Host) Login(ctx context.Context, name string, how mcp.Login) (page stri
 		return "", err
 	}
 	if wanted {
-		page, err = h.keeper().Login(ctx, cfg, how, headers, func(err error) { h.loggedIn(name, cfg, err) })
+		page, err = h.keeper().Login(ctx, h.loginOf(cfg), how, headers, func(err error) { h.loggedIn(name, cfg, err) })
 		if err != nil {
 			return "", fmt.Errorf("the login to the MCP server %q: %w", name, err)
 		}
@@ -182,12 +200,15 @@ func (h *Host) forget(ctx context.Context, name string, cfg mcp.Server) error {
 	h.mu.Lock()
 	delete(h.tokens, name)
 	h.mu.Unlock()
-	return h.keeper().Forget(ctx, cfg)
+	return h.keeper().Forget(ctx, h.loginOf(cfg))
 }
 
 // loggedIn connects to a server whose login has come out well, and says why one has
 // not.
 func (h *Host) loggedIn(name string, cfg mcp.Server, err error) {
+	if err == nil {
+		h.challenged(name, challenge{})
+	}
 	h.mu.Lock()
 	switch s := h.servers[name]; {
 	case s == nil || h.closed || s.disabled || !s.cfg.Same(cfg) || s.state.Status == mcp.Stopped:
@@ -215,10 +236,10 @@ func (h *Host) Renewed(ctx context.Context, name string, fresh bool) error {
 			all = errors.Join(all, err)
 			continue
 		}
-		k := h.keeper()
-		k.Changed(cfg)
+		k, own := h.keeper(), h.loginOf(cfg)
+		k.Changed(own)
 		if fresh {
-			_, err := k.Renew(ctx, cfg, k.Token(ctx, cfg), nil)
+			_, err := k.Renew(ctx, own, k.Token(ctx, own), nil)
 			all = errors.Join(all, err)
 		}
 		all = errors.Join(all, h.Run(ctx, name, nil))
@@ -258,7 +279,7 @@ func (h *Host) Probe(ctx context.Context, name string) mcp.Probe {
 		token = h.token(name, cfg.URL)
 	}
 	if token == "" && ownable(cfg) {
-		token = h.keeper().Token(ctx, cfg)
+		token = h.keeper().Token(ctx, h.loginOf(cfg))
 	}
 	return h.probe(ctx, cfg, token)
 }

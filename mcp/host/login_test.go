@@ -143,6 +143,32 @@ func (r *rig) logIn(g *mcptest.Guarded) {
 	r.comes("s", mcp.Connected)
 }
 
+// A server that wants more than its user approved: the next login asks for that, and
+// for what there was.
+func TestLoginForMore(t *testing.T) {
+	g := guarded(t)
+	r := newRig(t, nil)
+	r.logIn(g)
+	g.Do(func() { g.Need = "mcp.write" })
+	if got := r.env(); got.Type != tool.Failure || !strings.Contains(got.Text, "more than its user approved") {
+		t.Errorf("%+v", got)
+	}
+	page, err := r.Login(context.Background(), "s", mcp.Login{})
+	if err != nil || !strings.Contains(page, "mcp.read") || !strings.Contains(page, "mcp.write") {
+		t.Fatalf("%q, %v", page, err)
+	}
+	if _, err := g.Approve(page); err != nil {
+		t.Fatal(err)
+	}
+	r.comes("s", mcp.Connected)
+	if got := r.env(); got.Type != "" {
+		t.Errorf("%+v", got)
+	}
+	if page, err := r.Login(context.Background(), "s", mcp.Login{}); page != "" || err != nil {
+		t.Errorf("%q, %v", page, err)
+	}
+}
+
 // A login that fails is told by the server's state; what ends the server ends it.
 func TestLoginFails(t *testing.T) {
 	g := guarded(t)
@@ -277,12 +303,19 @@ func TestLoginsApart(t *testing.T) {
 func TestClientCredentials(t *testing.T) {
 	g := guarded(t)
 	g.Do(func() { g.Clients["machine"] = "a secret of the machine" })
-	r := newRig(t, nil)
+	r := newRig(t, func(c *mcp.Context) {
+		c.Indirect = func() bool { return true }
+		c.Getenv = func(name string) string { return map[string]string{"MACHINE": "a secret of the machine"}[name] }
+	})
 	r.set(map[string]mcp.Server{
+		"named": {URL: g.URL(), OAuthClientID: "machine", OAuthClientSecret: "$MACHINE", OAuthGrantType: mcp.ClientCredentials},
 		"s":     {URL: g.URL(), OAuthClientID: "machine", OAuthClientSecret: "a secret of the machine", OAuthGrantType: mcp.ClientCredentials},
 		"wrong": {URL: g.URL(), OAuthClientID: "machine", OAuthClientSecret: "another secret", OAuthGrantType: mcp.ClientCredentials, Timeout: 30000},
 	})
 	if st := r.state("s"); st.Status != mcp.Connected {
+		t.Errorf("%+v", st)
+	}
+	if st := r.state("named"); st.Status != mcp.Connected {
 		t.Errorf("%+v", st)
 	}
 	if st := r.state("wrong"); st.Status != mcp.NeedsAuth || strings.Contains(st.Error, "secret of") {

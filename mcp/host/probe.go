@@ -51,6 +51,7 @@ func (h *Host) probe(ctx context.Context, cfg mcp.Server, token string) mcp.Prob
 	if err != nil {
 		return mcp.Probe{Status: mcp.ProbeFailed, Error: h.cfg.Redact(err.Error())}
 	}
+	res.Header = h.redacted(res.Header)
 	p := judged(res, token)
 	res.Body.Close()
 	if session := res.Header.Get("Mcp-Session-Id"); session != "" && res.StatusCode < 300 {
@@ -63,6 +64,17 @@ func (h *Host) probe(ctx context.Context, cfg mcp.Server, token string) mcp.Prob
 		p.Body = &clean
 	}
 	return p
+}
+
+// redacted are the headers of a response without secrets, which servers repeat.
+func (h *Host) redacted(headers http.Header) http.Header {
+	out := http.Header{}
+	for name, values := range headers {
+		for _, v := range values {
+			out.Add(name, h.cfg.Redact(v))
+		}
+	}
+	return out
 }
 
 // judged says what an answer means.

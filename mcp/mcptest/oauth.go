@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,8 +40,9 @@ type Guarded struct {
 	NoRegistration bool
 	// Clients are those that are registered, by id: their secrets.
 	Clients map[string]string
-	// Scope is what the challenge asks for.
-	Scope string
+	// Scope is what the challenge asks for. Need is a scope without which calls of
+	// tools are refused; "" is none.
+	Scope, Need string
 	// Resource and Metadata may change the two documents before they are sent.
 	Resource func(map[string]any)
 	Metadata func(map[string]any)
@@ -63,9 +65,9 @@ type Guarded struct {
 }
 
 type grant struct {
-	family                                          int
-	client, secret, redirect, challenge, scope, aud string
-	until                                           time.Time
+	family                                  int
+	client, redirect, challenge, scope, aud string
+	until                                   time.Time
 }
 
 // NewGuarded starts both servers; Close ends them.
@@ -198,17 +200,31 @@ func (g *Guarded) guard(h http.Handler) http.Handler {
 		t, good := g.access[token]
 		good = good && (t.until.IsZero() || time.Now().Before(t.until)) && t.aud == g.URL()
 		challenge := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp", scope="%s"`, g.MCP.URL, g.Scope)
-		if header != "" {
+		if header != "" && !good {
 			challenge += `, error="invalid_token"`
 		}
+		need := g.Need
 		g.mu.Unlock()
+		if good && need != "" && !slices.Contains(strings.Fields(t.scope), need) && calls(r) {
+			w.Header().Set("WWW-Authenticate", strings.Replace(challenge, `scope="`+g.Scope, `error="insufficient_scope", scope="`+need, 1))
+			http.Error(w, "not that", http.StatusForbidden)
+			return
+		}
 		if !good {
 			w.Header().Set("WWW-Authenticate", challenge)
-			http.Error(w, "who are you", http.StatusUnauthorized)
+			w.Header().Set("X-Seen", header) // as some servers have it
+			http.Error(w, strings.TrimSpace("who are you "+header), http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// calls reports whether a request calls a tool; it can be read again.
+func calls(r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return err == nil && bytes.Contains(body, []byte(`"tools/call"`))
 }
 
 func (g *Guarded) resource(w http.ResponseWriter, _ *http.Request) {

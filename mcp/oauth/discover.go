@@ -62,12 +62,19 @@ func (k *Keeper) discover(ctx context.Context, s mcp.Server, r *record, challeng
 	if len(wanted) == 0 {
 		wanted = offered
 	}
-	for _, scope := range wanted {
-		if !slices.Contains(r.Scopes, scope) {
-			r.Scopes = append(r.Scopes, scope)
+	r.Scopes = union(r.Scopes, wanted)
+	return nil
+}
+
+// union is scopes in their order, and those of more that are not among them.
+func union(scopes, more []string) []string {
+	out := slices.Clone(scopes)
+	for _, scope := range more {
+		if !slices.Contains(out, scope) {
+			out = append(out, scope)
 		}
 	}
-	return nil
+	return out
 }
 
 func (k *Keeper) because(err error) string {
@@ -170,10 +177,10 @@ func public(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// shared is the address space that providers use among themselves (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
-
+// private reports whether an address is of this machine or network, the address space
+// that providers use among themselves (RFC 6598) included.
 func private(ip netip.Addr) bool {
 	ip = ip.Unmap()
+	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
 	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || shared.Contains(ip)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -64,16 +63,14 @@ func place(address string) string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// words are what authorization servers call what went wrong: RFC 6749, RFC 7591,
-// RFC 8707, and OpenID Connect.
-var words = strings.Fields("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope " +
-	"access_denied unsupported_response_type server_error temporarily_unavailable invalid_target " +
-	"invalid_redirect_uri invalid_client_metadata invalid_software_statement unapproved_software_statement " +
-	"interaction_required login_required account_selection_required consent_required")
-
-// word is what a server calls an error, where OAuth knows it: it may be anything else.
+// word is what an authorization server calls an error, where RFC 6749, RFC 7591,
+// RFC 8707 or OpenID Connect know it: it may be anything else.
 func word(code string) string {
-	if slices.Contains(words, code) {
+	switch code {
+	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+		"access_denied", "unsupported_response_type", "server_error", "temporarily_unavailable", "invalid_target",
+		"invalid_redirect_uri", "invalid_client_metadata", "invalid_software_statement", "unapproved_software_statement",
+		"interaction_required", "login_required", "account_selection_required", "consent_required":
 		return code
 	}
 	return "an error that OAuth does not know"

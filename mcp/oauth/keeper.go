@@ -21,7 +21,7 @@ const (
 	// LoginTime is how long a user has to approve.
 	LoginTime = 10 * time.Minute
 	stepTime  = 30 * time.Second // for finding out where to log in, and for each request for a token
-	endTime   = 3 * time.Second  // for a token that is being renewed when the keeper closes
+	endTime   = time.Second      // for a token that is being renewed when the keeper closes
 )
 
 // ErrNone says that nothing is kept of a server that a token could be made of.

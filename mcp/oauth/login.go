@@ -53,8 +53,10 @@ func (k *Keeper) Login(ctx context.Context, s mcp.Server, how mcp.Login, challen
 	if err := safe(s.URL); err != nil {
 		return "", err
 	}
+	if s.OAuthClientSecret != "" {
+		k.cfg.Secret(key+" client", s.OAuthClientSecret)
+	}
 	if how.ClientSecret != "" {
-		k.cfg.Secret(key+" client", how.ClientSecret)
 		k.mu.Lock()
 		k.lent[key] = client{s.OAuthClientID, how.ClientSecret}
 		k.mu.Unlock()
@@ -218,6 +220,9 @@ func (l *login) config(client *http.Client, back *callback, got **record) *auth.
 		AuthorizationCodeFetcher: func(ctx context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return l.fetch(ctx, a.URL, back)
 		},
+	}
+	if old := l.old; old != nil && old.Access != "" && !l.how.Anew { // a server that wants more wants what it had, too
+		c.ScopeFilter = func(wanted []string) []string { return union(old.Scopes, wanted) }
 	}
 	if m := l.k.cfg.ClientMetadata; m != nil && m() != "" && l.s.OAuthClientID == "" {
 		c.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: m()}
