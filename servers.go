@@ -55,7 +55,7 @@ type servers struct {
 	count   uint64          // of what the session was given to wait for
 
 	samplings samplings
-	tokens    tokens
+	tokens    loginKept
 	loads     loads
 
 	posting sync.Mutex // held from reading the tools to posting them

@@ -21,20 +21,20 @@ type MCPLogin struct {
 	ClientMetadata string
 }
 
-// tokens are those of a session's logins that end with it, and how it logs in.
-type tokens struct {
+// loginKept is the tokens of a session's logins that end with it, and how it logs in.
+type loginKept struct {
 	mu  sync.Mutex
 	how MCPLogin
 	own *vault.Vault // nil: none was kept yet
 }
 
-func (t *tokens) set(how MCPLogin) {
+func (t *loginKept) set(how MCPLogin) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.how = how
 }
 
-func (t *tokens) metadata() string {
+func (t *loginKept) metadata() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.how.ClientMetadata
