@@ -287,6 +287,7 @@ func (m *systemMessage) agentMessage(ctx context.Context, dir, kind string) (str
 	m.mu.Unlock()
 	s.Repository = prompt.Repository(dir)
 	s.Instructions = m.instructions(dir)
+	s.Servers = m.servers(kind)
 	c := prompt.Config{Mode: "customize", Sections: map[string]prompt.Override{prompt.Identity: {Action: prompt.Replace, Content: d.Prompt}}, Content: m.agents.preloaded(d)}
 	return prompt.Compose(ctx, c, s, nil)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/filelog"
 	"github.com/transom-run/transom/internal/session"
@@ -196,7 +197,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h.load(sess)
 	begin := turn.Begin{
-		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
+		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Tier: cfg.ContextTier, Dir: cfg.Dir,
 		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
 	sess.agents.answer(&begin)
@@ -227,9 +228,12 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.agents.servers.connect = func(ctx context.Context, kind string) { r.connectOwn(ctx, s, kind) }
 	s.agents.skill = s.skillText
 	s.captured.store.Dir = r.snapshots(id)
-	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
+	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents, servers: s.serversSay}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
+	}
+	models.warn = func(message string) {
+		s.Post(turn.Note{Payload: event.SessionWarning{WarningType: "configuration", Message: message}}, nil, nil)
 	}
 	models.ask = s.ask
 	r.builtIns(s, id)

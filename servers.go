@@ -60,6 +60,7 @@ type servers struct {
 
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
+	said    map[string]string // what the newest system message is to hold of servers
 }
 
 // maxConnect bounds how long the first model call waits for servers: those that
@@ -237,6 +238,28 @@ func serverInfos(states []mcp.State) []event.MCPServerInfo {
 	return out
 }
 
+// serversSay is what the connected servers say that a kind of agent has, by name; ""
+// is the session's own agent. What a kind has of its own goes before the session's.
+func (s *loaded) serversSay(kind string) map[string]string {
+	out := map[string]string{}
+	if h := s.hostOf(); h != nil {
+		maps.Copy(out, h.Instructions())
+	}
+	if kind == "" {
+		return out
+	}
+	own := &s.agents.servers
+	if k := own.of(kind); k != nil {
+		own.mu.Lock()
+		h := k.host
+		own.mu.Unlock()
+		if h != nil {
+			maps.Copy(out, h.Instructions())
+		}
+	}
+	return out
+}
+
 // changed gives the model the tools that the servers have now.
 func (s *loaded) changed() {
 	h := s.hostOf()
@@ -246,8 +269,9 @@ func (s *loaded) changed() {
 	v := &s.servers
 	v.posting.Lock()
 	defer v.posting.Unlock()
-	tools := h.Tools()
-	if slices.EqualFunc(tools, v.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
+	tools, said := h.Tools(), h.Instructions()
+	told := maps.Equal(said, v.said)
+	if told && slices.EqualFunc(tools, v.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
 		return
 	}
 	reg, err := tool.NewRegistry(tools)
@@ -255,15 +279,20 @@ func (s *loaded) changed() {
 		s.tell(event.SessionWarning{WarningType: "mcp", Message: "The tools of the MCP servers are not offered: " + err.Error()})
 		return
 	}
-	v.posted = tools
-	s.Post(turn.Configure{Settings: func(set *turn.Settings) { set.Servers = reg }}, nil, nil)
+	v.posted, v.said = tools, said
+	s.Post(turn.Configure{Settings: func(set *turn.Settings) {
+		set.Servers = reg
+		if !told && set.Wanted > 0 {
+			set.Wanted++ // the system message holds what servers say
+		}
+	}}, nil, nil)
 }
 
 // reposted forgets what was posted, and posts it again: settings that were made
 // meanwhile may have lost it.
 func (s *loaded) reposted() {
 	s.servers.posting.Lock()
-	s.servers.posted = nil
+	s.servers.posted, s.servers.said = nil, nil
 	s.servers.posting.Unlock()
 	s.changed()
 	s.renewOwn()

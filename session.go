@@ -58,6 +58,9 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
 	h.client.Quiet = cfg.QuietAgents
+	if err := tiered(&cfg.ContextTier); err != nil {
+		return nil, turn.Settings{}, err
+	}
 	if _, err := cfg.SystemMessage.config(); err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -130,7 +133,7 @@ func (h *Session) answer(ctx context.Context, asker PermissionHandler, q session
 func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *session.Subscription) error {
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
-		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
+		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Tier: cfg.ContextTier, Continue: cfg.ContinuePendingWork,
 		Quiet: cfg.Quiet, Track: cfg.TrackFiles && s.captured.store.Dir != "", AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
@@ -139,6 +142,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 			return err
 		}
 		in.Dir = &dir
+	}
+	if err := tiered(cfg.ContextTier); err != nil {
+		return err
 	}
 	if err := h.rt.access(ctx, cfg); err != nil {
 		return err
@@ -524,6 +530,7 @@ type Info struct {
 	ID              string
 	Model           string
 	ReasoningEffort string
+	ContextTier     string // as a host chose it; "" is none
 	Mode            string
 	Name            string // as a host set it
 	AutoNamed       bool   // Name is a guess: one that a host sets takes its place
@@ -565,7 +572,7 @@ type Pending struct {
 
 func describe(v *turn.State) Info {
 	i := Info{
-		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
+		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, ContextTier: v.Tier, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
 		AutoNamed: v.AutoNamed, Repository: repository(v.Place), Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Acting: v.Phase() == turn.Acting, Remote: v.Live.Settings.Remote,
 		Clears: int(v.Clears), Messages: v.Window.Len(), WindowTokens: v.Window.Tokens(),
 	}

@@ -143,10 +143,12 @@ func TestModelOptions(t *testing.T) {
 		t.Error("a warning though everything is served")
 	}
 	c.ok("session.model.switchTo", obj{"sessionId": id1, "modelId": "m", "contextTier": "long_context", "reasoningSummary": "concise"})
-	var warning struct{ Message string }
-	c.awaitEvent("session.warning", &warning)
-	if !strings.Contains(warning.Message, "contextTier") || strings.Contains(warning.Message, "reasoningSummary") {
-		t.Error(warning.Message)
+	var current struct{ ContextTier string }
+	if c.ok("session.model.getCurrent", obj{"sessionId": id1}, &current); current.ContextTier != "long_context" {
+		t.Errorf("the context tier is %q", current.ContextTier)
+	}
+	if msg := c.fails(-32602, "session.model.switchTo", obj{"sessionId": id1, "modelId": "m", "contextTier": "huge"}); !strings.Contains(msg, `"huge"`) {
+		t.Error(msg)
 	}
 	from = c.count()
 	c.prompt(id1, "again")

@@ -31,7 +31,6 @@ var sessionFields = []fieldRule{
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
-	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableFileHooks"},
@@ -159,7 +158,7 @@ func value[T any](p *T) (v T) {
 // create is the configuration of a new session.
 func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
-		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), ContextTier: value(p.ContextTier), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
@@ -182,7 +181,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	cfg := transom.ResumeConfig{
 		Trace: p.at(),
-		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
+		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), ContextTier: p.ContextTier, Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),
