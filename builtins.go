@@ -3,6 +3,7 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/transom-run/transom/event"
@@ -130,6 +131,32 @@ func (s *loaded) offered(answers []string) (*tool.Registry, error) {
 		return nil, nil
 	}
 	return tool.NewRegistry(tools)
+}
+
+// reoffer makes the built-in tools anew where a command changes which there are.
+func (s *loaded) reoffer(set *Configure) error {
+	if set.reoffers = set.scanned || set.ToolSearch != nil; !set.reoffers {
+		return nil
+	}
+	before := s.searching.Load()
+	if set.ToolSearch != nil {
+		s.searching.Store(set.ToolSearch.settings().On)
+	}
+	own, err := s.offered(nil)
+	v := s.View()
+	for _, client := range v.Live.Clients {
+		var tools []tool.Tool
+		for _, t := range client.Tools.All() {
+			tools = append(tools, t.Tool)
+		}
+		err = errors.Join(err, clash(own, tools, v.Live.Settings))
+	}
+	if err != nil {
+		s.searching.Store(before)
+		return err
+	}
+	set.own = own
+	return nil
 }
 
 // requester answers requests for one client.

@@ -165,7 +165,12 @@ type Configure struct {
 	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
 	MaxAICredits *float64
 
+	// ToolSearch is as in [SessionConfig], from the next model call on; nil leaves it
+	// as it is.
+	ToolSearch *ToolSearch
+
 	renews   bool // the system message is another one
+	scanned  bool // skills were looked for anew
 	reoffers bool // the built-in tools are own
 	own      *tool.Registry
 }
@@ -183,7 +188,7 @@ func (c Configure) body() (turn.Body, error) {
 		return nil, err
 	}
 	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Tier: c.ContextTier, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil {
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil || c.ToolSearch != nil {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
@@ -193,6 +198,9 @@ func (c Configure) body() (turn.Body, error) {
 			}
 			if c.reoffers {
 				s.BuiltIns = c.own
+			}
+			if c.ToolSearch != nil {
+				s.Search = c.ToolSearch.settings()
 			}
 			if c.AvailableTools != nil {
 				s.Available = filter(*c.AvailableTools)

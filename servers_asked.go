@@ -20,7 +20,10 @@ func (r *Runtime) authorize(ctx context.Context, s *loaded, a mcp.AuthRequest) (
 	}
 	asked := event.MCPOAuthRequired{
 		ServerName: a.Server, ServerURL: a.URL, Reason: a.Reason, ResourceMetadata: a.Metadata,
-		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: event.MCPHeaders(a.Header), Body: a.Body},
+		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: event.MCPHeaders(a.Header), Body: r.keys.redact(a.Body)}, // it may repeat what it was sent
+	}
+	for i, h := range asked.Response.Headers {
+		asked.Response.Headers[i].Value = r.keys.redact(h.Value)
 	}
 	if len(a.Challenge) > 0 {
 		asked.Challenge = &event.MCPChallenge{ResourceMetadataURL: a.Challenge["resource_metadata"], Scope: a.Challenge["scope"], Error: a.Challenge["error"]}
@@ -125,6 +128,7 @@ func (m MCP) Sample(ctx context.Context, id string, request json.RawMessage) (js
 	}()
 	v := m.s.sess.View()
 	req.Model, req.Stream, req.SessionID, req.InteractionID, req.Initiator = v.Model, true, v.SessionID, session.NewID(), "agent"
+	req.Interaction = model.ForSampling
 	p, err := m.s.sess.models.provider(ctx, req)
 	if err != nil {
 		return nil, wrap(op, m.s.id, err)

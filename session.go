@@ -296,7 +296,7 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
-	if set, ok := c.(Configure); ok && set.reoffers {
+	if set, ok := c.(Configure); ok && set.scanned {
 		h.sess.tellSkills()
 	}
 }
@@ -329,14 +329,14 @@ func (h *Session) located(c Command) (Command, error) {
 		set.Dir = &dir
 		if h.sess.skills.follow() {
 			h.rt.scan(h.sess, dir)
-			if set.own, err = h.sess.offered(nil); err != nil {
-				return c, err
-			}
-			set.reoffers = true
+			set.scanned = true
 		}
 	}
+	err := h.sess.reoffer(&set)
+	if err != nil {
+		return c, err
+	}
 	h.sess.reshape(&set)
-	var err error
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
 	}

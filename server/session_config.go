@@ -61,7 +61,6 @@ var sessionFields = []fieldRule{
 var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
-	{name: "toolSearch"},
 	{name: "allowAllMcpServerInstructions"},
 	{name: "capi"},
 	{name: "askUserDisabled", any: true},

@@ -150,6 +150,8 @@ type optionsParams struct {
 
 	Limits *wireLimits `json:"sessionLimits"`
 
+	ToolSearch *wireToolSearch `json:"toolSearch"`
+
 	Capabilities *wireCapabilities `json:"modelCapabilitiesOverrides"`
 	Summary      *string           `json:"reasoningSummary"`
 	Citations    *bool             `json:"enableCitations"`
@@ -172,6 +174,7 @@ func updateOptions(q *call, p *optionsParams) {
 		Model: p.Model, ReasoningEffort: p.ReasoningEffort, ContextTier: p.ContextTier, AvailableTools: p.AvailableTools,
 		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
 		ReasoningSummary: p.Summary, Citations: p.Citations, Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities(),
+		ToolSearch: p.ToolSearch.search(),
 	}
 	if raw, given := p.rest["sessionLimits"]; given && len(raw) > 0 {
 		var credits float64

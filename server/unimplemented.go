@@ -108,7 +108,6 @@ var refusals = []refusal{
 	{"sessions.delete", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
-	{"sessions.getPersistedRemoteSteerable", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 
