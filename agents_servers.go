@@ -200,7 +200,7 @@ func (r *Runtime) connectOwn(ctx context.Context, s *loaded, kind string) {
 	if k == nil {
 		return
 	}
-	h, err := own.hosted(k, func() (mcp.Host, error) { return r.newHost(s, &MCPConfig{}, s.ownNews(kind, k)) })
+	h, err := own.hosted(k, func() (mcp.Host, error) { return r.newHost(s, kind, &MCPConfig{}, s.ownNews(kind, k)) })
 	if err != nil {
 		s.tell(event.SessionWarning{WarningType: "mcp", Message: "The MCP servers of the agent " + kind + " are left out: " + err.Error()})
 	}

@@ -151,7 +151,7 @@ func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.host == nil {
-		h, err := r.newHost(s, &v.cfg, hostNews{s.changed, s.serverCame, s.listChanged})
+		h, err := r.newHost(s, "", &v.cfg, hostNews{s.changed, s.serverCame, s.listChanged})
 		if err != nil {
 			return nil, err
 		}
@@ -168,13 +168,13 @@ type hostNews struct {
 }
 
 // newHost makes a host of MCP servers that works for a session, or for a kind of
-// agent in it.
-func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, news hostNews) (mcp.Host, error) {
+// agent in it; "" is the session.
+func (r *Runtime) newHost(s *loaded, kind string, cfg *MCPConfig, news hostNews) (mcp.Host, error) {
 	if r.cfg.MCP == nil {
 		return nil, &Error{Kind: KindUnsupported, Msg: "this runtime was made without MCP: give transom.Config.MCP, such as host.New, or leave the MCP servers out"}
 	}
 	c := mcp.Context{
-		SessionID: s.ID(), Environ: r.environ, Redact: r.keys.redact, Changed: news.changed, Apps: cfg.Apps,
+		SessionID: s.ID(), Agent: kind, Environ: r.environ, Redact: r.keys.redact, Changed: news.changed, Apps: cfg.Apps,
 		Logger:       r.cfg.Logger,
 		Dir:          func() string { return s.View().Dir },
 		Roots:        func() []string { _, all := directories(s.View()); return all },
@@ -332,10 +332,14 @@ func (s *loaded) beforeCall(ctx context.Context, c mcp.PreCall) (map[string]any,
 	if !v.Hooked() {
 		return nil, nil
 	}
-	input, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"sessionId": s.ID(), "timestamp": time.Now().UnixMilli(), "cwd": v.Dir,
 		"serverName": c.Server, "toolName": c.Tool, "arguments": c.Arguments, "toolCallId": c.CallID,
-	})
+	}
+	if c.AgentID != "" { // as all hooks are told of a sub-agent
+		fields["sessionId"], fields["parentSessionId"] = c.AgentID, s.ID()
+	}
+	input, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}

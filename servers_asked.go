@@ -158,6 +158,7 @@ func (m MCP) Sample(ctx context.Context, id string, request json.RawMessage) (js
 	}()
 	v := m.s.sess.View()
 	req.Model, req.Stream, req.SessionID, req.InteractionID, req.Initiator = v.Model, true, v.SessionID, session.NewID(), "agent"
+	req.Interaction = model.ForSampling
 	p, err := m.s.sess.models.provider(ctx, req)
 	if err != nil {
 		return nil, wrap(op, m.s.id, err)
