@@ -64,8 +64,7 @@ type loaded struct {
 	system     *systemMessage
 	agents     *agentSet
 	requests   shaping
-	own        BuiltIns // nil: none
-	ownErr     error    // why there are none
+	own        ownTools
 	requesters sync.Map // client id → requester
 	questions  questions
 	takers     sync.Map // taken: which clients take questions that are asked by events
@@ -233,9 +232,11 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 		s.Post(turn.Note{Payload: event.SessionWarning{WarningType: "configuration", Message: message}}, nil, nil)
 	}
 	models.ask = s.ask
-	r.builtIns(s, id)
+	if r.cfg.BuiltIns != nil {
+		s.own.make = func() (BuiltIns, error) { return r.builtIns(s, id) }
+	}
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Encoding: models.encoding, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: &state, Model: s.model, Encoding: models.encoding, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id), Restore: s.restore, Observe: r.observe(id),
 		Written: func(at time.Time) {
@@ -320,10 +321,7 @@ func (r *Runtime) fill(id string, sl *slot, s *loaded) {
 	if closed { // while the session was being opened
 		s.Post(turn.Suspend{}, nil, nil)
 	}
-	go func() {
-		<-s.Done()
-		r.free(id, sl, s)
-	}()
+	s.Then(func() { r.free(id, sl, s) })
 }
 
 func (r *Runtime) free(id string, sl *slot, s *loaded) {

@@ -79,7 +79,8 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 	}
 	set.Search = cfg.ToolSearch.settings()
 	s.searching.Store(set.Search.On)
-	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
+	set.BuiltIns = s.offered(cfg.Answers)
+	if err := sound(set.BuiltIns, set); err != nil {
 		return err
 	}
 	return clash(set.BuiltIns, cfg.Tools, *set)

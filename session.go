@@ -233,11 +233,11 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Search = cfg.ToolSearch.settings()
 		s.searching.Store(out.Search.On)
 	}
-	own, err := s.offered(cfg.Answers)
-	if err != nil {
+	own := s.offered(cfg.Answers)
+	out.BuiltIns = own
+	if err := sound(own, &out); err != nil {
 		return out, err
 	}
-	out.BuiltIns = own
 	if err := clash(own, cfg.Tools, out); err != nil {
 		return out, err
 	}
@@ -334,6 +334,13 @@ func (h *Session) located(c Command) (Command, error) {
 		return c, err
 	}
 	h.sess.reshape(&set)
+	if set.AvailableTools != nil {
+		v := h.sess.View().Live.Settings
+		v.Available = filter(*set.AvailableTools)
+		if err := sound(v.BuiltIns, &v); err != nil {
+			return c, err
+		}
+	}
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
 	}

@@ -135,11 +135,8 @@ func isEmpty(v json.RawMessage) bool {
 
 // decode reads the params and notes what of them is not served.
 func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
-	if err := decode(req, p); err != nil {
-		return err
-	}
-	var given map[string]json.RawMessage
-	if err := decode(req, &given); err != nil {
+	given, err := decodeGiven(req, p)
+	if err != nil {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
