@@ -160,6 +160,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	if err != nil {
 		return err
 	}
+	if cfg.MCPLogin != nil {
+		s.servers.tokens.set(*cfg.MCPLogin)
+	}
 	if settings.Awaited, err = h.rt.serve(s, cfg.MCP, dir); err != nil {
 		return err
 	}

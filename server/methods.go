@@ -27,7 +27,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - the rest hold the session's lane: see lane.go
 var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
 	providerMethods, inferenceMethods, eventLogMethods, constantMethods, scheduleMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
-	instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpAppsMethods, historyMethods,
+	instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpOAuthMethods, mcpAppsMethods, historyMethods,
 	agentMethods, taskMethods)
 
 func families(all ...map[string]handler) map[string]handler {
