@@ -107,7 +107,6 @@ var refusals = []refusal{
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
-	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 
