@@ -120,19 +120,18 @@ func TestLongSessionInSmallWindow(t *testing.T) {
 				"model": "m", "provider": provider, "tools": []obj{hostTool("look")}, "availableTools": []string{"look"},
 				"systemMessage": obj{"mode": "replace", "content": "You look at things."},
 			}))
-			at := 0
 			for n := range turns {
 				from := c.count()
 				text := fmt.Sprintf("This is prompt number %d, and it asks for a look at the thing of that number.", n)
 				c.prompt(id1, text)
 				var q ask
-				at = c.eventFrom(from, "external_tool.requested", &q)
+				at := c.eventFrom(from, "external_tool.requested", &q)
 				size := 40
 				if n%40 == 39 {
 					size = 3 * m.limit // more than there is room for
 				}
 				c.settle(q, strings.Repeat("word ", size))
-				at = c.idle(at)
+				c.idle(at)
 				m.mu.Lock()
 				newest := m.newest
 				m.mu.Unlock()
