@@ -116,7 +116,7 @@ func (s *Stored) head(e *event.Event) {
 		}
 	case event.TypeUserMessage:
 		if p, err := event.As[event.UserMessage](e); err == nil {
-			s.Title = turn.Title(p.Content)
+			s.Title = turn.TitleOf(p)
 		}
 	}
 }

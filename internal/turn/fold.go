@@ -182,8 +182,8 @@ func (d *Durable) foldUnqueued(p event.Unqueued) {
 
 func (d *Durable) foldUser(p event.UserMessage) {
 	d.foldUnqueued(event.Unqueued{MessageID: p.MessageID})
-	if d.Title == "" && p.Source != agentSource {
-		d.Title = Title(p.Content)
+	if d.Title == "" {
+		d.Title = TitleOf(p)
 	}
 	if p.Source == "" && p.Delivery != deliveredSteering {
 		d.Prompts++

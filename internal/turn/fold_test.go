@@ -170,6 +170,14 @@ func TestTitle(t *testing.T) {
 	}
 }
 
+// TestTitleOf: what a hook adds before the first prompt is no title.
+func TestTitleOf(t *testing.T) {
+	p := script(t, `new tools=a hooks; send "go"; hook {"additionalContext":"CONTEXT"}; hook; hook; model text "done"`)
+	if p.s.Title != "go" {
+		t.Errorf("the session is called %q", p.s.Title)
+	}
+}
+
 // TestQuestion: what clients read of a permission question.
 func TestQuestion(t *testing.T) {
 	p := script(t, `new tools=a ask; send "go"; model call c1 a {"prompt":"x"}`)

@@ -209,6 +209,15 @@ func unmarshal(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
+// TitleOf is the title that a message gives its session: "" where nobody has written
+// it, as what a hook adds before the first prompt.
+func TitleOf(p event.UserMessage) string {
+	if p.Source == agentSource || p.Source == hookSource {
+		return ""
+	}
+	return Title(p.Content)
+}
+
 // Title makes a title of a prompt: its first line, at most 80 characters.
 func Title(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
