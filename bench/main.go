@@ -16,6 +16,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -104,6 +106,16 @@ func run(a, b, only string, repeat int, o options) error {
 	binaries := []string{a}
 	if b != "" {
 		binaries = append(binaries, b)
+	}
+	// Each is started in a directory of its own, where a relative path leads nowhere.
+	for i, bin := range binaries {
+		found, err := exec.LookPath(bin)
+		if err != nil {
+			return err
+		}
+		if binaries[i], err = filepath.Abs(found); err != nil {
+			return err
+		}
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "scenario\tfigure\tA min/median/max\tB min/median/max\tA/B")
