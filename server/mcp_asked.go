@@ -8,15 +8,17 @@ import (
 )
 
 // The methods by which clients answer for MCP servers, or have the model do so.
-var mcpAskedMethods = map[string]handler{
-	"session.mcp.oauth.handlePendingRequest": posted(answerOAuth),
-	"session.mcp.oauth.login":                read(loginServer),
-	"session.mcp.executeSampling":            read(executeSampling),
-	"session.mcp.cancelSamplingExecution":    posted(cancelSampling),
-	"session.ui.handlePendingSampling":       posted(answerSampling),
-	"session.mcp.setEnvValueMode":            posted(setEnvValueMode),
-	"session.mcp.configureGitHub":            settled(gitHubUnchanged),
-	"session.mcp.removeGitHub":               read(removeGitHub),
+func mcpAskedMethods() map[string]handler {
+	return map[string]handler{
+		"session.mcp.oauth.handlePendingRequest": posted(answerOAuth),
+		"session.mcp.oauth.login":                read(loginServer),
+		"session.mcp.executeSampling":            read(executeSampling),
+		"session.mcp.cancelSamplingExecution":    posted(cancelSampling),
+		"session.ui.handlePendingSampling":       posted(answerSampling),
+		"session.mcp.setEnvValueMode":            posted(setEnvValueMode),
+		"session.mcp.configureGitHub":            settled(gitHubUnchanged),
+		"session.mcp.removeGitHub":               read(removeGitHub),
+	}
 }
 
 type oauthAnswerParams struct {

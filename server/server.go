@@ -56,7 +56,7 @@ type Server struct {
 	token [sha256.Size]byte // of Config.Token
 	// served are the methods: the package's own, which the handlers themselves must
 	// not name.
-	served map[string]handler
+	served func() map[string]handler
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
