@@ -78,10 +78,15 @@ type BuiltInContext struct {
 // objects.
 type RequestHandler func(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error)
 
-// hostTools names the built-in tools that need a host to answer a request.
-var hostTools = map[string]string{
-	"ask_user":       "userInput.request",
-	"exit_plan_mode": "exitPlanMode.request",
+// hostMethod is the request that a built-in tool needs a host to answer, if any.
+func hostMethod(tool string) (method string, needs bool) {
+	switch tool {
+	case "ask_user":
+		return "userInput.request", true
+	case "exit_plan_mode":
+		return "exitPlanMode.request", true
+	}
+	return "", false
 }
 
 // builtIns makes the built-in tools of a session, where there are any.
@@ -109,7 +114,7 @@ func (s *loaded) offered(answers []string) (*tool.Registry, error) {
 	var tools []tool.Tool
 	if s.own != nil {
 		tools = slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
-			method, needs := hostTools[t.Name]
+			method, needs := hostMethod(t.Name)
 			return needs && !slices.Contains(answers, method) && !s.answered(method)
 		})
 	}

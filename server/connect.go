@@ -47,7 +47,6 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	c.open = true
 	c.greeted.Store(true)
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
-	go c.srv.served() // the client will ask for more, and shall not wait for it
 }
 
 // heldBack waits until the client's address may give a token again; false where the

@@ -4,10 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // handler takes a request on the reader. It must not block, and sees to it that
@@ -29,7 +29,7 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //
 // They are put together when the first of them is asked for, which a start and a
 // client's connect are not kept waiting for.
-var methods = sync.OnceValue(func() map[string]handler {
+var methods = lazy.Value[map[string]handler]{Make: func() map[string]handler {
 	out := map[string]handler{}
 	for _, family := range []func() map[string]handler{
 		coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
@@ -40,7 +40,7 @@ var methods = sync.OnceValue(func() map[string]handler {
 		maps.Copy(out, family())
 	}
 	return out
-})
+}}
 
 func coreMethods() map[string]handler {
 	return map[string]handler{
@@ -248,7 +248,7 @@ func settled[P any, T aimed[P]](f func(s *transom.Session, p *P) (any, error)) h
 }
 
 // Methods returns the names of the methods that are served, sorted.
-func Methods() []string { return slices.Sorted(maps.Keys(methods())) }
+func Methods() []string { return slices.Sorted(maps.Keys(methods.Get())) }
 
 // Refused returns the methods of the protocol that are known and not served, by
 // name, each with the reason that its callers read.

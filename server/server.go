@@ -87,7 +87,7 @@ func New(cfg Config) *Server {
 		cfg.Linger = 2 * time.Second
 	}
 	return &Server{
-		cfg: cfg, served: methods, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
+		cfg: cfg, served: methods.Get, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 }

@@ -3,11 +3,10 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
@@ -31,12 +30,7 @@ func AppendString(b []byte, s string) []byte {
 }
 
 // plainByte tells the bytes that stand for themselves.
-var plainByte = func() (t [256]bool) {
-	for c := ' '; c < utf8.RuneSelf; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
+func plainByte(c byte) bool { return ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
 const hex = "0123456789abcdef"
 
@@ -45,7 +39,7 @@ const hex = "0123456789abcdef"
 func AppendEscaped(b []byte, s string) []byte {
 	from := 0
 	for i := 0; i < len(s); {
-		for i < len(s) && plainByte[s[i]] {
+		for i < len(s) && plainByte(s[i]) {
 			i++
 		}
 		if i == len(s) {
@@ -145,7 +139,7 @@ func AppendObject(b []byte, args string) []byte {
 	if json.Unmarshal([]byte(args), &object) != nil || object == nil {
 		return append(b, `{}`...)
 	}
-	if utf8.ValidString(args) && !surrogate().MatchString(args) {
+	if utf8.ValidString(args) && !surrogate.Get().MatchString(args) {
 		return append(b, args...)
 	}
 	dec := json.NewDecoder(strings.NewReader(args))
@@ -164,4 +158,4 @@ func AppendObject(b []byte, args string) []byte {
 }
 
 // surrogate is the escape of half of a character.
-var surrogate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u[dD][89a-fA-F]`) })
+var surrogate = lazy.Regexp{Expr: `\\u[dD][89a-fA-F]`}
