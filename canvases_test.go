@@ -55,7 +55,7 @@ func (s *shower) took(t *testing.T, want string) {
 }
 
 func TestCanvases(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	store := memlog.New()
 	open := func() *transom.Runtime {

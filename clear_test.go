@@ -51,7 +51,7 @@ func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 }
 
 func TestClearInProcess(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: []model.Message{
 		{Text: "hello"},
@@ -108,7 +108,7 @@ func TestClearInProcess(t *testing.T) {
 // TestHandlerErrorsHoldNoSecret: what a host's handler threw is written without
 // the keys that the runtime was given.
 func TestHandlerErrorsHoldNoSecret(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	const secret = "sk-very-secret-0123456789"
 	sc := &script{replies: []model.Message{{Calls: []model.Call{{ID: "c1", Name: "probe", Arguments: `{}`}}}, {Text: "done"}}}

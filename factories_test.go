@@ -61,7 +61,7 @@ var build = []transom.Factory{{Name: "build", Description: "Builds.", Phases: []
 // A run that fails is resumed after a restart: the step that it had done is not
 // done again.
 func TestFactoryResumed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	home, dir := t.TempDir(), t.TempDir()
 	open := func() *transom.Runtime {
@@ -149,7 +149,7 @@ func TestFactoryResumed(t *testing.T) {
 // A run ends when it is cancelled, when its time is over, when it is to pause, when
 // its client goes, and when the session ends: each says so.
 func TestFactoryStopped(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w := &worker{t: t, aborted: make(chan string, 9)}
 	entered := make(chan [2]string, 9)

@@ -81,7 +81,7 @@ func kept(t *testing.T, k *keeper, p model.Provider) *transom.Runtime {
 }
 
 func TestHostKeepsFiles(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	k := &keeper{}
 	big := strings.Repeat("x", 100_000)
@@ -186,7 +186,7 @@ func TestHostKeepsFiles(t *testing.T) {
 // turn goes on with the old window, and so does whoever resumes the session, although
 // the host wrote the clear after all.
 func TestHostClearTooLate(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	k := &keeper{}
 	sc := &script{replies: []model.Message{{Calls: []model.Call{{ID: "c1", Name: "clear", Arguments: `{}`}}}, {Text: "done"}, {Text: "more"}}}

@@ -33,13 +33,13 @@ var plainAnswer = map[string]string{
 	"/v1/messages":      `{"content":[{"type":"text","text":"fresh"}],"stop_reason":"end_turn"}`,
 }
 
-// TestNothingOldAtTheProvider: after a clear, and after an abort, a request of any
-// wire names nothing of what was: no id of a response, a conversation or a cache,
+// TestNothingOldAtTheProvider: after a clear, its first request made again or not, and
+// after an abort, a request of any wire names nothing of what was: no id of a response, a conversation or a cache,
 // no reasoning, in neither its body nor its headers.
 func TestNothingOldAtTheProvider(t *testing.T) {
 	for _, p := range []transom.ProviderConfig{{}, {WireAPI: "responses"}, {Type: "anthropic"}} {
 		t.Run(p.Type+p.WireAPI, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			var mu sync.Mutex
 			var seen []string // requests, headers first
@@ -54,7 +54,10 @@ func TestNothingOldAtTheProvider(t *testing.T) {
 				switch n {
 				case 1: // a call that clears
 					io.WriteString(w, marked[r.URL.Path])
-				case 3: // half an answer, which is aborted
+				case 2: // is made again
+					w.Header().Set("Retry-After", "0")
+					w.WriteHeader(http.StatusServiceUnavailable)
+				case 4: // half an answer, which is aborted
 					io.WriteString(w, marked[r.URL.Path][:40])
 					w.(http.Flusher).Flush()
 					close(hang)
@@ -104,7 +107,7 @@ func TestNothingOldAtTheProvider(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(seen) != 4 || !strings.Contains(seen[0], "OLD") {
+			if len(seen) != 5 || !strings.Contains(seen[0], "OLD") {
 				t.Fatalf("%d requests:\n%s", len(seen), strings.Join(seen, "\n"))
 			}
 			for i, r := range seen[1:] {

@@ -62,7 +62,7 @@ func newAccountWorld(t *testing.T) *accountWorld {
 // run sends a prompt and returns its answer with the events of the kinds asked for.
 func (w *accountWorld) run(t *testing.T, s *transom.Session, kinds ...string) (answer string, events []string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sub := s.Subscribe()
 	defer sub.Close()

@@ -68,7 +68,7 @@ const hostPlace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 // A turn is an agent's span with its requests and calls below, in the host's trace;
 // tools and providers are told where they are in it; nothing that was said is in it.
 func TestSpans(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w := &watcher{}
 	rt, sc := observed(t, w,
@@ -145,7 +145,7 @@ func sorted(list []string) []string {
 
 // With content, spans have the messages, arguments and results, without secrets.
 func TestSpanContent(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w := &watcher{content: true}
 	rt, _ := observed(t, w, model.Message{Calls: []model.Call{{ID: "c1", Name: "good", Arguments: `{"a":"sk-secret-0123456789"}`}}}, model.Message{Text: "ANSWER"})
@@ -174,7 +174,7 @@ func TestSpanContent(t *testing.T) {
 
 // What fails and what is cut off says so.
 func TestSpanEndings(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w := &watcher{}
 	rt, _ := observed(t, w, model.Message{Calls: []model.Call{{ID: "c1", Name: "nobody", Arguments: `{}`}}}, model.Message{Calls: []model.Call{{ID: "c1", Name: "slow", Arguments: `{}`}}})

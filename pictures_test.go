@@ -34,7 +34,7 @@ func kinds(list []model.Image) (out []string) {
 // TestImageFiles: images in attached files reach a model that sees, within its
 // limits; another is told of them; and they outlive their files and the process.
 func TestImageFiles(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir, img := t.TempDir(), image.NewGray(image.Rect(0, 0, 20, 10))
 	var bodies []string
@@ -139,7 +139,7 @@ func TestImageFiles(t *testing.T) {
 
 // A broken image is said to be missing, and does not make every later request fail.
 func TestBrokenImage(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: texts(5)}
 	rt, err := transom.Open(transom.Config{Store: memlog.New(), Provider: sc})

@@ -32,7 +32,7 @@ func skillNames(s *transom.Session) (out []string) {
 // A session has the plugins that its host named, and, where it looks for them,
 // those that are installed; what of them cannot be used is told.
 func TestPlugins(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	home, dir := t.TempDir(), t.TempDir()
 	all := pluginAt(t, t.TempDir(), "all", "1")

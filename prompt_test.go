@@ -61,7 +61,7 @@ func put(t *testing.T, path, text string) {
 // TestSamePrefix: the system message and the tools of an unchanged session are the
 // same bytes over turns, a clear and a restart.
 func TestSamePrefix(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: append(texts(3), append([]model.Message{{Calls: []model.Call{{ID: "c1", Name: "clear", Arguments: "{}"}}}}, texts(5)...)...)}
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestSamePrefix(t *testing.T) {
 // TestTransform: the host is asked before the first model call, and again only for
 // what has changed; without an answer the model is not asked.
 func TestTransform(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: texts(9)}
 	store := memlog.New()
@@ -205,7 +205,7 @@ func TestTransform(t *testing.T) {
 }
 
 func TestInstructionFiles(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: texts(9)}
 	store := memlog.New()

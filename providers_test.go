@@ -30,7 +30,7 @@ func open(t *testing.T, env map[string]string) *transom.Runtime {
 // A Go host gives a token for every request, on the wires of all types; a server
 // that repeats a token does not get it into what the session says.
 func TestTokenForEveryRequest(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var paths, keys []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

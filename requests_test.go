@@ -40,7 +40,7 @@ func (s *script) seen() (out []string) {
 }
 
 func TestRequestsAsConfigured(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: texts(9)}
 	rt, err := transom.Open(transom.Config{Store: memlog.New(), Provider: sc})
@@ -81,7 +81,7 @@ func TestRequestsAsConfigured(t *testing.T) {
 }
 
 func TestAttachmentsAndVision(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: append([]model.Message{{Calls: []model.Call{{ID: "c1", Name: "look", Arguments: "{}"}}}}, texts(9)...)}
 	dir := t.TempDir()

@@ -69,7 +69,7 @@ func (f *filing) open() {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		_ = f.rt.Close(ctx)
 		_ = f.store.Close()

@@ -180,11 +180,14 @@ func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, news hostNews) (mcp.Host, e
 		ListChanged:  news.lists,
 		Warn:         func(text string) { s.tell(event.SessionWarning{WarningType: "mcp", Message: text}) },
 		BeforeCall:   s.beforeCall,
-		Elicits:      func() bool { return s.View().Elicits() },
-		Elicit:       s.elicitFor,
-		Samples:      func() bool { return s.taker(event.TypeSamplingRequested) },
-		Sample:       s.sampleFor,
-		Authorize:    func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
+		Progress: func(c tool.Call, text string, done func()) {
+			s.Post(turn.Note{Agent: c.AgentID, Payload: event.ToolProgress{ToolCallID: c.ID, ProgressMessage: text}}, nil, func(any, error) { done() })
+		},
+		Elicits:   func() bool { return s.View().Elicits() },
+		Elicit:    s.elicitFor,
+		Samples:   func() bool { return s.taker(event.TypeSamplingRequested) },
+		Sample:    s.sampleFor,
+		Authorize: func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
 	}
 	c.Apps = c.Apps && r.appsEnabled()
 	c.Getenv = r.cfg.Getenv

@@ -106,12 +106,14 @@ func status(s *transom.Session, name string) mcp.State {
 }
 
 // A server starts with the first message, its tools are offered and run where they
-// are approved, and it keeps its process through a clear.
+// are approved, and it keeps its process through any number of clears.
 func TestServers(t *testing.T) {
-	w := servers(t,
-		call("c1", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "one"},
-		call("c2", "clear_context", `{"prompt":"SEED"}`), call("c3", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "two"},
-	)
+	const clears = 20
+	replies := []model.Message{call("c1", "s-get_env", `{"name":"GREETING"}`), {Text: "one"}}
+	for range clears {
+		replies = append(replies, call("c2", "clear_context", `{"prompt":"SEED"}`), call("c3", "s-get_env", `{"name":"GREETING"}`), model.Message{Text: "two"})
+	}
+	w := servers(t, replies...)
 	var s *transom.Session
 	clear, err := tool.Func("clear_context", "clears", func(ctx context.Context, in struct {
 		Prompt string `json:"prompt"`
@@ -148,13 +150,18 @@ func TestServers(t *testing.T) {
 		t.Errorf("the model read %q", got)
 	}
 	pid := status(s, "s").PID
-	if got := w.send(s, "clear"); got != "two" {
-		t.Errorf("answered %q", got)
+	for n := range clears {
+		if got := w.send(s, "clear"); got != "two" {
+			t.Errorf("answered %q", got)
+		}
+		if st := status(s, "s"); st.PID != pid || st.Status != mcp.Connected {
+			t.Errorf("after clear %d: %+v, the process was %d", n, st, pid)
+		}
+		if got := lastResult(w.request(4 + 3*n)); got != "hello" {
+			t.Errorf("after clear %d the model read %q", n, got)
+		}
 	}
-	if st := status(s, "s"); st.PID != pid || st.Status != mcp.Connected {
-		t.Errorf("after the clear: %+v, the process was %d", st, pid)
-	}
-	if len(asked) != 3 || !strings.Contains(asked[0], `"kind":"mcp"`) || !strings.Contains(asked[0], `"toolCallId":"c1"`) {
+	if len(asked) != 1+2*clears || !strings.Contains(asked[0], `"kind":"mcp"`) || !strings.Contains(asked[0], `"toolCallId":"c1"`) {
 		t.Errorf("asked %v", asked)
 	}
 	var loaded, started bool

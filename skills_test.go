@@ -79,7 +79,7 @@ func skillSession(t *testing.T, ctx context.Context, sc *script, cfg transom.Ses
 // The model reads names and descriptions, and the text once it has loaded a skill.
 // After a clear nothing of that text is left, and it can be loaded again.
 func TestSkillAndClear(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	sc := &script{replies: []model.Message{
 		calls("skill", `{"skill":"review"}`), {Text: "PINEAPPLE"},
@@ -136,7 +136,7 @@ func TestSkillAndClear(t *testing.T) {
 
 // A skill that is loaded beside a clear in one batch is an orphan, text and all.
 func TestSkillBesideClear(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	hold := make(chan struct{})
 	sc := &script{replies: []model.Message{
@@ -168,7 +168,7 @@ func TestSkillBesideClear(t *testing.T) {
 
 // Skills come and go while the session lives; the model is offered what there is.
 func TestSkillToggle(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir := skilled(t)
 	sc := &script{replies: append([]model.Message{{Text: "ok"}, {Text: "ok"}, {Text: "ok"}, calls("skill", `{"skill":"review"}`)}, texts(5)...)}
@@ -230,7 +230,7 @@ func TestSkillToggle(t *testing.T) {
 // A user begins a skill by its slash command: its text is the prompt, and the
 // window holds it once.
 func TestSkillByUser(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir := skilled(t)
 	sc := &script{replies: texts(9)}
@@ -285,7 +285,7 @@ func TestSkillByUser(t *testing.T) {
 // With discovery the skills of the project and of the user's homes count, in that
 // order, and follow the working directory; without it they do not.
 func TestSkillDiscovery(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	repo, home, state := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, filepath.Join(repo, ".git", "HEAD"), "")

@@ -27,7 +27,7 @@ func openRuntime(t *testing.T, store eventlog.Store, replies ...string) *transom
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := rt.Close(ctx); err != nil {
 			t.Error(err)

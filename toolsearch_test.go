@@ -30,7 +30,7 @@ func asks(name, args string) model.Message {
 // TestToolSearch: tools are held back, found, called, found again after a resume,
 // and held back again after a clear; one that may not be held back never is.
 func TestToolSearch(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var s *transom.Session
 	ran := map[string]int{}
@@ -155,7 +155,7 @@ func TestToolSearch(t *testing.T) {
 // TestToolSearchOfHost: a host's own search counts by the names it gives, and
 // nothing is held back where there are few tools, or no search is offered.
 func TestToolSearchOfHost(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	own := tool.Tool{Name: "tool_search_tool", OverridesBuiltIn: true, Handler: func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{References: []string{"b", "never heard of", "b"}}, nil

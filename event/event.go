@@ -26,6 +26,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // PrivatePrefix begins the type of every private record.
@@ -92,27 +94,27 @@ func NewOf(p Payload, agent, id, parent string, at time.Time) (*Event, error) {
 func (e *Event) encode(data []byte) {
 	b := make([]byte, 0, len(data)+len(e.Type)+192)
 	b = append(b, `{"type":`...)
-	b = appendString(b, e.Type)
+	b = jsonstring.Append(b, e.Type)
 	b = append(b, `,"data":`...)
 	at := len(b)
 	b = append(b, data...)
 	end := len(b)
 	b = append(b, `,"id":`...)
-	b = appendString(b, e.ID)
+	b = jsonstring.Append(b, e.ID)
 	b = append(b, `,"timestamp":"`...)
 	b = e.Timestamp.AppendFormat(b, TimeFormat)
 	b = append(b, `","parentId":`...)
 	if e.ParentID == "" {
 		b = append(b, "null"...)
 	} else {
-		b = appendString(b, e.ParentID)
+		b = jsonstring.Append(b, e.ParentID)
 	}
 	if e.Ephemeral {
 		b = append(b, `,"ephemeral":true`...)
 	}
 	if e.AgentID != "" {
 		b = append(b, `,"agentId":`...)
-		b = appendString(b, e.AgentID)
+		b = jsonstring.Append(b, e.AgentID)
 	}
 	b = append(b, '}')
 	e.Line, e.Data = b, b[at:end:end]
@@ -199,49 +201,3 @@ func marshal(v any) ([]byte, error) {
 // appender is implemented by the few payloads that are made thousands of times
 // a second.
 type appender interface{ appendJSON(b []byte) []byte }
-
-// appendString appends s as a JSON string: valid UTF-8, no HTML escapes, and
-// the line separators U+2028 and U+2029 escaped, so that a record is one
-// physical line for every reader.
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			b = append(b, s[start:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
-				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-			}
-			i++
-			start = i
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 {
-			b = append(append(b, s[start:i]...), `\ufffd`...)
-		} else if r == '\u2028' || r == '\u2029' {
-			b = append(append(b, s[start:i]...), '\\', 'u', '2', '0', '2', hex[r&15])
-		} else {
-			i += n
-			continue
-		}
-		i += n
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
-}

@@ -9,6 +9,7 @@ const (
 	TypeMCPToolsListChanged     = "mcp.tools.list_changed"
 	TypeMCPPromptsListChanged   = "mcp.prompts.list_changed"
 	TypeMCPResourcesListChanged = "mcp.resources.list_changed"
+	TypeToolProgress            = "tool.execution_progress"
 	TypeMCPOAuthRequired        = "mcp.oauth_required"
 	TypeMCPOAuthCompleted       = "mcp.oauth_completed"
 	TypeMCPAppToolCallComplete  = "mcp_app.tool_call_complete"
@@ -44,6 +45,12 @@ type MCPServerStatusChanged struct {
 // MCPToolsListChanged says that a server offers other tools.
 type MCPToolsListChanged struct {
 	ServerName string `json:"serverName"`
+}
+
+// ToolProgress says how far a call of a server's tool is.
+type ToolProgress struct {
+	ToolCallID      string `json:"toolCallId"`
+	ProgressMessage string `json:"progressMessage"`
 }
 
 // MCPPromptsListChanged says that a server has other prompts.
@@ -141,6 +148,9 @@ func (MCPServerStatusChanged) EventType() string { return TypeMCPServerStatusCha
 // EventType returns "mcp.tools.list_changed".
 func (MCPToolsListChanged) EventType() string { return TypeMCPToolsListChanged }
 
+// EventType returns "tool.execution_progress".
+func (ToolProgress) EventType() string { return TypeToolProgress }
+
 // EventType returns "mcp.prompts.list_changed".
 func (MCPPromptsListChanged) EventType() string { return TypeMCPPromptsListChanged }
 
@@ -165,6 +175,7 @@ func (SamplingCompleted) EventType() string { return TypeSamplingCompleted }
 func (MCPServersLoaded) ephemeralEvent()        {}
 func (MCPServerStatusChanged) ephemeralEvent()  {}
 func (MCPToolsListChanged) ephemeralEvent()     {}
+func (ToolProgress) ephemeralEvent()            {}
 func (MCPPromptsListChanged) ephemeralEvent()   {}
 func (MCPResourcesListChanged) ephemeralEvent() {}
 func (MCPOAuthRequired) ephemeralEvent()        {}

@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // The payloads below are those that a session's life consists of. Names and
@@ -125,7 +127,10 @@ type ContextCleared struct {
 	InitialMessage  string `json:"initialMessage"`
 }
 
-// CompactionStart says that the window is being summarised.
+// CompactionStart says that the window is being summarised. The figures are
+// estimates, corrected upwards by what the provider counted of the session's earlier
+// requests; the window is folded by them: its summary takes a part of what TokenLimit
+// leaves for the conversation. A TokenLimit of 0 is not known.
 type CompactionStart struct {
 	Trigger               string `json:"trigger,omitempty"` // "manual", "background" or "blocking" as the protocol names it
 	Model                 string `json:"model,omitempty"`
@@ -545,9 +550,9 @@ func (d MessageDelta) MarshalJSON() ([]byte, error) { return d.appendJSON(nil), 
 
 func (d MessageDelta) appendJSON(b []byte) []byte {
 	b = append(b, `{"messageId":`...)
-	b = appendString(b, d.MessageID)
+	b = jsonstring.Append(b, d.MessageID)
 	b = append(b, `,"deltaContent":`...)
-	return append(appendString(b, d.DeltaContent), '}')
+	return append(jsonstring.Append(b, d.DeltaContent), '}')
 }
 
 // MarshalJSON encodes the figure.

@@ -218,6 +218,10 @@ type Context struct {
 	ListChanged func(server, what string)
 	// Warn is told what a person should know, such as a tool that cannot be offered.
 	Warn func(text string)
+	// Progress tells how far a call of the model is, in words; nil: nobody is told. done
+	// is called once it was told: what a server says meanwhile is passed over. The call
+	// may have ended by then; its arguments are left out.
+	Progress func(call tool.Call, message string, done func())
 	// BeforeCall may replace the "_meta" of a call; an error keeps it from running.
 	BeforeCall func(context.Context, PreCall) (meta map[string]any, err error)
 	// Elicit asks the session's user for something; nil: nobody can be asked. Elicits

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const watchdog = 20 * time.Second
+const watchdog = 2 * time.Minute
 
 // stand is a peer that answers by hand.
 type stand struct {

@@ -25,9 +25,12 @@ import (
 )
 
 // watchdog ends a wait for something that does not come.
-const watchdog = 20 * time.Second
+const watchdog = 2 * time.Minute
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	serveSmall() // where this process is to be an MCP server
+	goleak.VerifyTestMain(m)
+}
 
 // world is a server with a runtime whose model plays replies.
 type world struct {

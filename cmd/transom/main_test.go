@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const watchdog = 20 * time.Second
+const watchdog = 2 * time.Minute
 
 // process is a transom that runs.
 type process struct {

@@ -177,7 +177,7 @@ func TestHostThatHangs(t *testing.T) {
 		t.Skip(program + " is not installed: nothing to hang")
 	}
 	old := watchdog
-	watchdog = 2 * time.Second // enough for a shell to start and ask
+	watchdog = 5 * time.Second // enough for a shell to start and ask
 	defer func() { watchdog = old }()
 	suite := &Suite{}
 	var queue []*Case

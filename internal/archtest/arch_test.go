@@ -103,6 +103,7 @@ var layers = []struct {
 	{"sessionfs", 0},
 	{"trace", 0},
 	{"telemetry", 1},
+	{"internal/jsonstring", -1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
 	{"internal/picture", 0},

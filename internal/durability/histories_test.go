@@ -16,7 +16,7 @@ var (
 )
 
 // watchdog bounds one child and one resume.
-const watchdog = 20 * time.Second
+const watchdog = 2 * time.Minute
 
 // history is what a session goes through.
 type history struct {

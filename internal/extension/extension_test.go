@@ -84,7 +84,7 @@ process.stdout.write(name + " " + index + " " + process.env.SESSION_ID + " " + p
 	go func() { p.Close(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it does not end")
 	}
 	if p.cmd.ProcessState == nil {

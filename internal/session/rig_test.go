@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(twice{m}) }
 
 // watchdog bounds every wait of these tests.
-const watchdog = 30 * time.Second
+const watchdog = 2 * time.Minute
 
 // fakeModel answers requests by a function and keeps them.
 type fakeModel struct {

@@ -70,9 +70,10 @@ func (m *machine) modelFailed(in ModelFailed) {
 	if !m.current(in.Fence) {
 		return
 	}
+	call := m.s.Live.Model
 	m.s.Live.Model = nil
 	m.failure(in.Err, in.Took.Milliseconds())
-	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err) {
+	if in.Err.Kind == model.ContextLimit && m.tooLarge(in.Err, call.Tokens) {
 		return
 	}
 	m.fail(in.Err, nil)
@@ -96,7 +97,7 @@ func (m *machine) modelDone(in ModelDone) {
 	m.s.Live.Model = nil
 	r := in.Response
 	m.s.Live.Squeezed = false
-	m.measure(r.Usage)
+	m.measure(r.Usage, call.Tokens)
 	m.usage(in)
 	answered := r.Model
 	if answered == "" {

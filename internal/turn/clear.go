@@ -28,6 +28,7 @@ func (m *machine) clear(in Clear) error {
 	n := m.s.Window.Len()
 	m.emit(event.ContextCleared{MessagesCleared: n, InitialMessage: valid(in.Prompt)})
 	m.s.Live.Offers = m.offered() // what a search found is held back again
+	m.s.Live.Gone = nil           // the fresh window never had these tools
 	m.ready.Sync = true
 	m.ready.Result = n
 	return nil

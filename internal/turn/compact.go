@@ -25,9 +25,11 @@ type compaction struct {
 	id           uint64
 	trigger      string
 	instructions string
-	before       int  // messages that it replaces
-	tokens       int  // of the whole request before
-	short        bool // it is made from a shortened window
+	before       int     // messages that it replaces
+	tokens       int     // of the whole request before, as the provider counts
+	scale        float64 // how far the estimates of these fall short of its figures
+	asked        int     // estimated tokens of the request for the summary
+	short        int     // how often the window was shortened for it
 }
 
 // StartCompaction asks the model for a summary and posts CompactionDone.
@@ -71,6 +73,9 @@ const (
 	// must be before the next: a summary that helps little is not made over and
 	// over, and one that fails is not paid for on every turn.
 	compactGrowth = 1.5
+	// maxShort is how often a summary that was refused as too large is asked for
+	// again, of a window half as large each time.
+	maxShort = 4
 )
 
 // size is the estimated size of a model call made now.
@@ -93,13 +98,22 @@ func (m *machine) maybeCompact() (wait bool) {
 		return part >= c.Blocking
 	}
 	grown := float64(words) >= compactGrowth*float64(l.CompactedAt)
-	if part >= 1 && grown && m.squeeze("threshold", nil) {
+	if part >= 1 && (grown || m.helps()) && m.squeeze("threshold", nil) {
 		return true
 	}
 	if part >= c.Background && m.s.Window.Compactable() >= minCompact && grown {
-		m.beginCompaction("threshold", "", false)
+		m.beginCompaction("threshold", "", 0)
 	}
 	return false
+}
+
+// helps reports whether a summary makes the next model call fit: a summary takes
+// two fifths of what the window has for the conversation at most, so it does, unless the
+// newest one could not be made or there is nothing for the conversation.
+func (m *machine) helps() bool {
+	system, words, tools := m.size()
+	room := float64(m.s.Limit())/max(m.s.Live.Scale, 1) - float64(system+tools)
+	return !m.s.Live.Unmade && room > 0 && float64(words) > room/2
 }
 
 // compact summarises the window because a host wants it.
@@ -112,29 +126,51 @@ func (m *machine) compact(in Compact) error {
 	case m.s.Window.Compactable() == 0 || m.s.Phase() == Acting:
 		return &Refusal{Kind: "wrong_state", Msg: "there is nothing to compact: the window holds no message, or tool calls are open"}
 	}
-	m.beginCompaction("manual", in.Instructions, false)
+	m.beginCompaction("manual", in.Instructions, 0)
 	return nil
 }
 
-func (m *machine) beginCompaction(trigger, instructions string, short bool) {
+// beginCompaction asks for a summary; short says how often it was refused as too
+// large.
+func (m *machine) beginCompaction(trigger, instructions string, short int) {
 	l := &m.s.Live
-	system, words, tools := m.size()
 	l.CompactSerial++
-	l.Compacting = &compaction{l.CompactSerial, trigger, instructions, m.s.Window.Compactable(), system + words + tools, short}
-	messages := m.s.Window.Messages(m.s.System)
-	if short {
-		messages = m.shortened(messages)
+	messages, asked := m.toSummarise(instructions, short > 0)
+	system, words, tools := m.size()
+	c := &compaction{
+		id: l.CompactSerial, trigger: trigger, instructions: instructions, before: m.s.Window.Compactable(),
+		scale: max(l.Scale, 1), asked: asked, short: short,
 	}
-	messages = append(messages, model.Message{Role: model.User, Text: compactionPrompt(instructions)})
+	c.tokens = c.scaled(system + words + tools)
+	l.Compacting = c
 	m.emit(event.CompactionStart{
-		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools,
-		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools,
+		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: c.tokens,
+		SystemTokens: c.scaled(system), ConversationTokens: c.scaled(words), ToolDefinitionsTokens: c.scaled(tools),
 	})
 	m.start(&StartCompaction{Agent: m.agent, ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
 		SessionID: m.root().SessionID, AgentID: m.agent, InteractionID: m.in.NewID(), Initiator: "agent", Interaction: model.ForCompaction,
 	}})
 }
+
+// toSummarise is what a model is sent that is to summarise the window, or a
+// shortened one, and the estimated size of the whole request.
+func (m *machine) toSummarise(instructions string, short bool) (messages []model.Message, tokens int) {
+	prompt := model.Message{Role: model.User, Text: compactionPrompt(instructions)}
+	messages = m.s.Window.Messages(m.s.System)
+	if short {
+		messages = m.shortened(messages, model.EstimateMessage(&prompt))
+	}
+	messages = append(messages, prompt)
+	tokens = m.s.Live.Offers.Tokens()
+	for i := range messages {
+		tokens += model.EstimateMessage(&messages[i])
+	}
+	return messages, tokens
+}
+
+// scaled is an estimate as the provider would count.
+func (c *compaction) scaled(tokens int) int { return int(float64(tokens) * c.scale) }
 
 // compactionDone takes a summary. One that a clear or an abort has overtaken
 // changes nothing (S10).
@@ -163,15 +199,15 @@ func (m *machine) compactionDone(in CompactionDone) {
 		if next, e := m.try(p); e == nil {
 			after = next.Window
 		}
-		p.TokensRemoved = max(before-after.Tokens(), 0)
+		p.TokensRemoved = c.scaled(max(before-after.Tokens(), 0))
 		m.checkpoint(&p)
 	}
 	m.emit(p)
-	if err != nil && err.Kind == model.ContextLimit && !c.short && m.s.Window.Compactable() > 0 {
-		m.beginCompaction(c.trigger, c.instructions, true)
+	if err != nil && m.shorter(err, c) {
+		m.beginCompaction(c.trigger, c.instructions, c.short+1)
 		return
 	}
-	l.CompactedAt = m.s.Window.Tokens()
+	l.CompactedAt, l.Unmade = m.s.Window.Tokens(), err != nil
 	if !l.Awaiting {
 		return
 	}
@@ -182,6 +218,16 @@ func (m *machine) compactionDone(in CompactionDone) {
 	}
 	l.Overflow = nil
 	m.ask()
+}
+
+// shorter reports whether a summary that failed is asked for again, of less.
+func (m *machine) shorter(err *model.Error, c *compaction) bool {
+	if err.Kind != model.ContextLimit || c.short >= maxShort || m.s.Window.Compactable() == 0 {
+		return false
+	}
+	m.tooMuch(err, c.asked)
+	_, tokens := m.toSummarise(c.instructions, true)
+	return tokens < c.asked
 }
 
 // checkpoint numbers a summary, and keeps it as a file beside the log, for people:

@@ -189,7 +189,8 @@ type PermissionAnswer struct {
 // Note writes a remark of a host (an information, a warning or an error).
 type Note struct {
 	Payload event.Payload
-	Sync    bool // it is on the disk before anything is answered
+	Agent   string // whose it is; "" is the session's own
+	Sync    bool   // it is on the disk before anything is answered
 }
 
 // StoreFailed says that the log could not be written while an effect's outcome

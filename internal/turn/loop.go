@@ -104,7 +104,7 @@ func (m *machine) ask() {
 		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools, IsInitial: m.s.Loop.Turn == 0,
 	})
 	l.Asked = true
-	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At}
+	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At, Tokens: system + words + tools}
 	initiator := "user"
 	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"

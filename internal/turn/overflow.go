@@ -45,9 +45,10 @@ func (s *State) Limit() int {
 // measure compares the estimate of the request just answered with the provider's
 // figure for it. The estimate is never corrected downwards: a summary too early
 // costs a summary, one too late the turn.
-func (m *machine) measure(u *model.Usage) {
-	system, words, tools := m.size()
-	estimate := system + words + tools
+func (m *machine) measure(u *model.Usage, estimate int) {
+	if m.s.Live.Ceiling > 0 && float64(estimate)*max(m.s.Live.Scale, 1) >= float64(m.s.Live.Ceiling) {
+		m.s.Live.Ceiling = 0 // the model has taken it after all
+	}
 	if u == nil || u.InputTokens == 0 || estimate < minScaled {
 		return
 	}
@@ -63,33 +64,43 @@ func (m *machine) squeeze(trigger string, err *model.Error) bool {
 		return false
 	}
 	if l.Compacting == nil {
-		m.beginCompaction(trigger, "", true)
+		m.beginCompaction(trigger, "", 1)
 	}
 	l.Squeezed, l.Overflow, l.Awaiting, l.Parked = true, err, true, false
 	return true
 }
 
-// tooLarge takes a provider's refusal of a request that is too long for the model.
-// What was refused is known to be too much from now on. It reports whether the call
-// is made again.
-func (m *machine) tooLarge(err *model.Error) bool {
-	system, words, tools := m.size()
-	if total := system + words + tools; err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
-		m.s.Live.Ceiling = total
+// tooLarge takes a provider's refusal of a request of so many estimated tokens,
+// which is too long for the model. What was refused is known to be too much from now
+// on. It reports whether the call is made again: also where a summary came while it
+// was under way.
+func (m *machine) tooLarge(err *model.Error, total int) bool {
+	m.tooMuch(err, total)
+	if system, words, tools := m.size(); system+words+tools < total {
+		m.ask()
+		return true
 	}
 	return m.squeeze("context_limit_retry", err)
 }
 
+// tooMuch notes the estimated size of a request that the model refused as too long.
+func (m *machine) tooMuch(err *model.Error, total int) {
+	total = int(float64(total) * max(m.s.Live.Scale, 1))
+	if err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
+		m.s.Live.Ceiling = total
+	}
+}
+
 // shortened is a window fit for a summary where the whole of it is too large: at
-// most half of what is too much.
-func (m *machine) shortened(messages []model.Message) []model.Message {
+// most half of what is left for it in a request of a size that is too much.
+func (m *machine) shortened(messages []model.Message, prompt int) []model.Message {
 	system, words, tools := m.size()
 	limit := float64(system + words + tools)
 	if n := m.s.Limit(); n > 0 {
 		limit = min(limit, float64(n))
 	}
-	room := int(limit/max(m.s.Live.Scale, 1)/2) - system - tools
-	return window.Shorten(messages, max(room, 0))
+	room := int(limit/max(m.s.Live.Scale, 1)) - system - tools - prompt
+	return window.Shorten(messages, max(room/2, 0))
 }
 
 // fail ends the turn whose model call failed for good. unmade says why no summary

@@ -9,7 +9,7 @@ import (
 
 // snapshotVersion changes when Durable does: a snapshot of another version is
 // not read, and the log is folded from the start.
-const snapshotVersion = 12
+const snapshotVersion = 13
 
 type snapshot struct {
 	Version int

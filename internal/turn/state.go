@@ -128,6 +128,7 @@ type Live struct {
 	Compacting    *compaction // a summary being made
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
+	Unmade        bool        // no summary came of that attempt
 	Awaiting      bool        // the next model call waits for the summary
 	// Squeezed: a summary was begun for a model call that does not fit, since the
 	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
@@ -223,6 +224,7 @@ type ModelCall struct {
 	MessageID string
 	Shown     bool // a message_start was published
 	Started   time.Time
+	Tokens    int // of the whole request, estimated
 }
 
 // Fence says which state of the session an effect belongs to.

@@ -106,7 +106,7 @@ func (m *machine) step(body Body) error {
 	case PermissionAnswer:
 		m.permissionAnswer(in)
 	case Note:
-		m.ready.Result, m.ready.Sync = m.emit(in.Payload), in.Sync
+		m.ready.Result, m.ready.Sync = m.emitOf(in.Agent, in.Payload), in.Sync
 	case StoreFailed:
 		m.storeFailed(in)
 	case Compact:

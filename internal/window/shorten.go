@@ -3,6 +3,7 @@ package window
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/transom-run/transom/model"
@@ -13,12 +14,20 @@ const shortest = 256
 
 // Shorten makes messages of about so many tokens of a window that is too large, for
 // a summary of it: pictures, documents and reasoning go, the longest texts lose
-// their middle, and only where that is not enough the oldest messages go. Calls
-// keep their results. The system message stays as it is, and is not counted.
+// their middle, and only where that is not enough the oldest messages go, up to a
+// single one. Calls keep their results. What an earlier summary tells of all that
+// was before stays, in half of the room at most. The system message stays as it is,
+// and is not counted.
 func Shorten(messages []model.Message, tokens int) []model.Message {
 	system := messages[:0:0]
 	for len(messages) > 0 && messages[0].Role == model.System {
 		system, messages = append(system, messages[0]), messages[1:]
+	}
+	if len(messages) > 0 {
+		if told, ok := retold(messages[0].Text, max(tokens/2, shortest/4)); ok {
+			system, messages = append(system, model.Message{Role: model.User, Text: told}), messages[1:]
+			tokens -= model.EstimateMessage(&system[len(system)-1])
+		}
 	}
 	limit := 0
 	for i := range messages {
@@ -32,18 +41,53 @@ func Shorten(messages []model.Message, tokens int) []model.Message {
 		limit = max(limit/2, shortest)
 		out = clipped(messages, limit)
 	}
-	for size(out) > tokens {
-		// A conversation begins with a user's message.
-		next := 1
+	return append(system, newest(out, tokens)...)
+}
+
+// retold is what a digest tells in so many tokens, without the prompts: a new one
+// repeats them by itself.
+func retold(text string, tokens int) (string, bool) {
+	if !strings.HasPrefix(text, digestHead) {
+		return "", false
+	}
+	_, told, ok := strings.Cut(text, digestText)
+	if !ok {
+		return "", false
+	}
+	d := digest{text: clipTokens(strings.TrimSuffix(told, digestEnd), tokens)}
+	return d.String(), true
+}
+
+// newest leaves out the oldest messages, so that those that stay are of so many
+// tokens at most: up to the newest message of a user, which stays, and then the
+// answers behind it with the results of their calls.
+func newest(out []model.Message, tokens int) []model.Message {
+	have, first := size(out), 0
+	for have > tokens {
+		next := first + 1
 		for next < len(out) && out[next].Role != model.User {
 			next++
 		}
 		if next >= len(out) {
 			break
 		}
-		out = out[next:]
+		have -= size(out[first:next])
+		first = next
 	}
-	return append(system, out...)
+	said := first
+	if said < len(out) && out[said].Role == model.User {
+		said++
+	}
+	end := said
+	for have > tokens && end < len(out) {
+		next := end + 1
+		for next < len(out) && out[next].Role == model.ToolRole {
+			next++
+		}
+		have -= size(out[end:next])
+		end = next
+	}
+	return slices.Concat(out[first:said], out[end:])
 }
 
 func size(messages []model.Message) (n int) {

@@ -20,11 +20,13 @@ type snapshot struct {
 	Seed    *Seed            `json:",omitempty"`
 	Mark    int              `json:",omitempty"`
 	Marked  int              `json:",omitempty"`
+	Left    int              `json:",omitempty"`
+	Share   int              `json:",omitempty"`
 }
 
 // MarshalJSON encodes the window for a checkpoint, without its settled messages.
 func (w Window) MarshalJSON() ([]byte, error) {
-	return json.Marshal(snapshot{w.tokens, w.batch, w.results, w.later, w.seed, w.mark, w.marked})
+	return json.Marshal(snapshot{w.tokens, w.batch, w.results, w.later, w.seed, w.mark, w.marked, w.left, w.share})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
@@ -33,7 +35,7 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	*w = Window{tokens: s.Tokens, batch: s.Batch, results: s.Results, later: s.Later, seed: s.Seed, mark: s.Mark, marked: s.Marked}
+	*w = Window{tokens: s.Tokens, batch: s.Batch, results: s.Results, later: s.Later, seed: s.Seed, mark: s.Mark, marked: s.Marked, left: s.Left, share: s.Share}
 	return nil
 }
 

@@ -45,8 +45,10 @@ type Window struct {
 	seed *Seed // of a clear whose seeded turn has not started
 
 	prompts []string // what users said since the last clear, as they said it
+	left    int      // how many earlier ones the newest summary had no room for
 	mark    int      // how many messages a running compaction will replace; 0: none runs
 	marked  int      // how many prompts those hold
+	share   int      // how many tokens its summary may take; 0 is any number
 
 	gaps int // calls that a later message has overtaken; not kept in snapshots
 }
@@ -81,7 +83,7 @@ func (w Window) Apply(e *event.Event) (Window, error) {
 	case event.TypeSkillInvoked:
 		err = next.skill(e)
 	case event.TypeCompactionStart:
-		next.compacting()
+		err = next.compacting(e)
 	case event.TypeCompactionComplete:
 		err = next.compacted(e)
 	}

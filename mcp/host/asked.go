@@ -17,11 +17,12 @@ import (
 // options are what the client can do for a server.
 func (l *link) options() *sdk.ClientOptions {
 	o := &sdk.ClientOptions{
-		Logger:                     l.host.log.With("mcpServer", l.name),
-		Capabilities:               &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
-		ToolListChangedHandler:     func(context.Context, *sdk.ToolListChangedRequest) { l.relist() },
-		PromptListChangedHandler:   func(context.Context, *sdk.PromptListChangedRequest) { l.changed("prompts") },
-		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { l.changed("resources") },
+		Logger:                      l.host.log.With("mcpServer", l.name),
+		Capabilities:                &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { l.relist() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { l.changed("prompts") },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { l.changed("resources") },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { l.progress.said(l.host, r.Params) },
 	}
 	if can := l.host.cfg.Elicits; l.host.cfg.Elicit != nil && (can == nil || can()) {
 		o.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}

@@ -50,6 +50,11 @@ func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Resu
 		params.Meta = meta
 	}
 	params.Meta = traced(params.Meta, call)
+	if l.host.cfg.Progress != nil {
+		token := l.progress.begin(call)
+		defer l.progress.end(token)
+		params.SetProgressToken(token)
+	}
 	limit := time.Duration(l.cfg.Timeout) * time.Millisecond
 	if limit > 0 {
 		var cancel context.CancelFunc

@@ -45,6 +45,8 @@ type link struct {
 	listed  int         // of the newest listing taken
 	shut    bool        // no listing begins any more
 	listing sync.WaitGroup
+
+	progress progress
 }
 
 // open connects to a server and lists its tools.

@@ -48,6 +48,7 @@ func Main() {
 //	legacy   the same in the older generation
 //	silent   an older program that passes over what it does not know
 //	broken   plain, with tools whose definitions are at fault
+//	slow     plain, with a tool that says how far it is
 //	forks    plain, and starts a child that would outlive it
 //	chatty   plain, and prints what is no message
 //	early    legacy, and says that its tools changed before it answers anything
@@ -125,8 +126,11 @@ func New(kind string) *sdk.Server {
 	addPlain(s)
 	addResults(s)
 	addAsking(s, kind)
-	if kind == "broken" {
+	switch kind {
+	case "broken":
 		addBroken(s)
+	case "slow":
+		addSlow(s)
 	}
 	if kind == "legacy" { // what older servers say to the question of the newer generation
 		s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
@@ -255,4 +259,22 @@ func addBroken(s *sdk.Server) {
 			return text(name), nil
 		})
 	}
+}
+
+// addSlow adds a tool that says many times how far it is.
+func addSlow(s *sdk.Server) {
+	type steps struct {
+		Steps   int    `json:"steps"`
+		Message string `json:"message,omitempty"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "work"}, func(ctx context.Context, r *sdk.CallToolRequest, in steps) (*sdk.CallToolResult, any, error) {
+		for i := range in.Steps {
+			p := &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1), Total: float64(in.Steps), Message: in.Message}
+			if err := r.Session.NotifyProgress(ctx, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		// A progress that is nobody's is passed over.
+		return text("worked"), nil, r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: "of nobody", Progress: 1})
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -153,15 +154,15 @@ func (a *attempt) opaque() string {
 		switch {
 		case b.kind == "thinking" && (b.signed || len(b.thinking) > 0):
 			e = append(e, `{"type":"thinking","thinking":`...)
-			e = wire.AppendString(e, string(b.thinking))
+			e = jsonstring.Append(e, string(b.thinking))
 			if b.signed {
 				e = append(e, `,"signature":`...)
-				e = wire.AppendString(e, string(b.signature))
+				e = jsonstring.Append(e, string(b.signature))
 			}
 			e, any = append(e, '}'), true
 		case b.kind == "redacted_thinking":
 			e = append(e, `{"type":"redacted_thinking","data":`...)
-			e = wire.AppendString(e, string(b.data))
+			e = jsonstring.Append(e, string(b.data))
 			e, any = append(e, '}'), true
 		case b.kind == "text" && !text:
 			e, text = []byte(`"text"`), true

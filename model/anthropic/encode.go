@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -36,7 +37,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 		bound = defaultMaxTokens(name, req.Stream)
 	}
 	b = append(b, `{"model":`...)
-	b = wire.AppendString(b, name)
+	b = jsonstring.Append(b, name)
 	b = appendThinking(b, req, name, bound)
 	n := 0
 	for n < len(req.Messages) && isSystem(req.Messages[n].Role) {
@@ -75,10 +76,10 @@ func isSystem(r model.Role) bool { return r == model.System || r == model.Develo
 
 func appendTool(b []byte, t *model.ToolDef, mark bool) []byte {
 	b = append(b, `{"name":`...)
-	b = wire.AppendString(b, t.Name)
+	b = jsonstring.Append(b, t.Name)
 	if t.Description != "" {
 		b = append(b, `,"description":`...)
-		b = wire.AppendString(b, t.Description)
+		b = jsonstring.Append(b, t.Description)
 	}
 	b = append(b, `,"input_schema":`...)
 	b = wire.AppendSchema(b, t.Parameters)
@@ -189,7 +190,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 func (w *writer) text(role, text string, mark bool) {
 	w.block(role)
 	w.b = append(w.b, `{"type":"text","text":`...)
-	w.b = wire.AppendString(w.b, text)
+	w.b = jsonstring.Append(w.b, text)
 	w.end(mark)
 }
 
@@ -216,9 +217,9 @@ func (w *writer) images(list []model.Image, mark bool) {
 
 func (w *writer) image(im *model.Image, mark bool) {
 	w.b = append(w.b, `{"type":"image","source":{"type":"base64","media_type":`...)
-	w.b = wire.AppendString(w.b, im.MIMEType)
+	w.b = jsonstring.Append(w.b, im.MIMEType)
 	w.b = append(w.b, `,"data":`...)
-	w.b = wire.AppendString(w.b, im.Data)
+	w.b = jsonstring.Append(w.b, im.Data)
 	w.b = append(w.b, '}')
 	w.end(mark)
 }
@@ -228,17 +229,17 @@ func (w *writer) document(d *model.Document) {
 	w.b = append(w.b, `{"type":"document","source":{`...)
 	if text, err := base64.StdEncoding.DecodeString(d.Data); err == nil && strings.HasPrefix(d.MIMEType, "text/") {
 		w.b = append(w.b, `"type":"text","media_type":"text/plain","data":`...)
-		w.b = wire.AppendString(w.b, string(text))
+		w.b = jsonstring.Append(w.b, string(text))
 	} else {
 		w.b = append(w.b, `"type":"base64","media_type":`...)
-		w.b = wire.AppendString(w.b, d.MIMEType)
+		w.b = jsonstring.Append(w.b, d.MIMEType)
 		w.b = append(w.b, `,"data":`...)
-		w.b = wire.AppendString(w.b, d.Data)
+		w.b = jsonstring.Append(w.b, d.Data)
 	}
 	w.b = append(w.b, '}')
 	if d.Title != "" {
 		w.b = append(w.b, `,"title":`...)
-		w.b = wire.AppendString(w.b, d.Title)
+		w.b = jsonstring.Append(w.b, d.Title)
 	}
 	if w.citations {
 		w.b = append(w.b, `,"citations":{"enabled":true}`...)
@@ -252,7 +253,7 @@ func (w *writer) result(m *model.Message, mark bool) {
 	w.b = appendID(w.b, m.CallID)
 	if m.Text != "" {
 		w.b = append(w.b, `,"content":`...)
-		w.b = wire.AppendString(w.b, m.Text)
+		w.b = jsonstring.Append(w.b, m.Text)
 	}
 	if len(m.Images) > 0 {
 		w.shown = append(w.shown, m.Images...)
@@ -298,7 +299,7 @@ func (w *writer) call(c *model.Call) {
 	w.b = append(w.b, `{"type":"tool_use","id":`...)
 	w.b = appendID(w.b, c.ID)
 	w.b = append(w.b, `,"name":`...)
-	w.b = wire.AppendString(w.b, c.Name)
+	w.b = jsonstring.Append(w.b, c.Name)
 	w.b = append(w.b, `,"input":`...)
 	w.b = wire.AppendObject(w.b, c.Arguments)
 	w.b = append(w.b, '}')
@@ -312,7 +313,7 @@ func appendID(b []byte, id string) []byte {
 		ok = plainID(id[i])
 	}
 	if ok {
-		return wire.AppendString(b, id)
+		return jsonstring.Append(b, id)
 	}
 	h := fnv.New64a()
 	h.Write([]byte(id))

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
-	"github.com/transom-run/transom/model/internal/wire"
 )
 
 // Default bounds of an answer, in tokens: the wire must name one, and refuses
@@ -71,7 +71,7 @@ func appendThinking(b []byte, req *model.Request, name string, bound int) []byte
 			b = append(b, `,"display":"summarized"`...)
 		}
 		b = append(b, `},"output_config":{"effort":`...)
-		b = wire.AppendString(b, effort)
+		b = jsonstring.Append(b, effort)
 		b = append(b, '}')
 	}
 	return b

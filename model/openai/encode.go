@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -28,7 +29,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 		name = req.Model
 	}
 	b = append(b, `{"model":`...)
-	b = wire.AppendString(b, name)
+	b = jsonstring.Append(b, name)
 	b = append(b, `,"messages":[`...)
 	b = appendMessages(b, req.Messages, enc.ReasoningField)
 	b = append(b, ']')
@@ -44,11 +45,11 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	}
 	if req.ReasoningEffort != "" {
 		b = append(b, `,"reasoning_effort":`...)
-		b = wire.AppendString(b, req.ReasoningEffort)
+		b = jsonstring.Append(b, req.ReasoningEffort)
 	}
 	if enc.MaxTokens > 0 {
 		b = append(b, ',')
-		b = wire.AppendString(b, enc.MaxTokensField)
+		b = jsonstring.Append(b, enc.MaxTokensField)
 		b = append(b, ':')
 		b = strconv.AppendInt(b, int64(enc.MaxTokens), 10)
 	}
@@ -106,10 +107,10 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 		role = model.System
 	}
 	b = append(b, `{"role":`...)
-	b = wire.AppendString(b, string(role))
+	b = jsonstring.Append(b, string(role))
 	if m.Role == model.ToolRole {
 		b = append(b, `,"tool_call_id":`...)
-		b = wire.AppendString(b, m.CallID)
+		b = jsonstring.Append(b, m.CallID)
 	}
 	b = append(b, `,"content":`...)
 	switch {
@@ -118,7 +119,7 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 		b = appendDocuments(b, m.Documents)
 		if m.Text != "" {
 			b = append(b, `{"type":"text","text":`...)
-			b = wire.AppendString(b, m.Text)
+			b = jsonstring.Append(b, m.Text)
 			b = append(b, `},`...)
 		}
 		b = appendImages(b, m.Images)
@@ -129,7 +130,7 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 	case m.Role == model.Assistant && m.Text == "" && len(m.Calls) > 0:
 		b = append(b, `null`...)
 	default:
-		b = wire.AppendString(b, m.Text)
+		b = jsonstring.Append(b, m.Text)
 	}
 	if m.Role == model.Assistant {
 		b = appendReasoning(b, m, reasoningField)
@@ -142,14 +143,14 @@ func appendMessage(b []byte, m *model.Message, reasoningField string) []byte {
 			}
 			c := &m.Calls[i]
 			b = append(b, `{"id":`...)
-			b = wire.AppendString(b, c.ID)
+			b = jsonstring.Append(b, c.ID)
 			b = append(b, `,"type":"function","function":{"name":`...)
-			b = wire.AppendString(b, c.Name)
+			b = jsonstring.Append(b, c.Name)
 			b = append(b, `,"arguments":`...)
 			if c.Arguments == "" {
 				b = append(b, `"{}"`...) // strict servers refuse an empty text
 			} else {
-				b = wire.AppendString(b, c.Arguments)
+				b = jsonstring.Append(b, c.Arguments)
 			}
 			b = append(b, `}}`...)
 		}
@@ -166,13 +167,13 @@ func appendReasoning(b []byte, m *model.Message, field string) []byte {
 	}
 	if m.Reasoning != "" && field != "" {
 		b = append(b, ',')
-		b = wire.AppendString(b, field)
+		b = jsonstring.Append(b, field)
 		b = append(b, ':')
-		b = wire.AppendString(b, m.Reasoning)
+		b = jsonstring.Append(b, m.Reasoning)
 	}
 	if o := m.ReasoningOpaque; o != "" && o[0] != '[' {
 		b = append(b, `,"reasoning_opaque":`...)
-		b = wire.AppendString(b, o)
+		b = jsonstring.Append(b, o)
 	}
 	return b
 }
@@ -190,13 +191,13 @@ func appendImages(b []byte, images []model.Image) []byte {
 		}
 		if images[i].Name != "" {
 			b = append(b, `{"type":"text","text":`...)
-			b = wire.AppendString(b, images[i].Name)
+			b = jsonstring.Append(b, images[i].Name)
 			b = append(b, `},`...)
 		}
 		b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
-		b = wire.AppendEscaped(b, images[i].MIMEType)
+		b = jsonstring.AppendEscaped(b, images[i].MIMEType)
 		b = append(b, `;base64,`...)
-		b = wire.AppendEscaped(b, images[i].Data)
+		b = jsonstring.AppendEscaped(b, images[i].Data)
 		b = append(b, `"}}`...)
 	}
 	return b
@@ -206,11 +207,11 @@ func appendImages(b []byte, images []model.Image) []byte {
 func appendDocuments(b []byte, docs []model.Document) []byte {
 	for i := range docs {
 		b = append(b, `{"type":"file","file":{"filename":`...)
-		b = wire.AppendString(b, docs[i].Title)
+		b = jsonstring.Append(b, docs[i].Title)
 		b = append(b, `,"file_data":"data:`...)
-		b = wire.AppendEscaped(b, docs[i].MIMEType)
+		b = jsonstring.AppendEscaped(b, docs[i].MIMEType)
 		b = append(b, `;base64,`...)
-		b = wire.AppendEscaped(b, docs[i].Data)
+		b = jsonstring.AppendEscaped(b, docs[i].Data)
 		b = append(b, `"}},`...)
 	}
 	return b
@@ -218,10 +219,10 @@ func appendDocuments(b []byte, docs []model.Document) []byte {
 
 func appendTool(b []byte, t *model.ToolDef) []byte {
 	b = append(b, `{"type":"function","function":{"name":`...)
-	b = wire.AppendString(b, t.Name)
+	b = jsonstring.Append(b, t.Name)
 	if t.Description != "" {
 		b = append(b, `,"description":`...)
-		b = wire.AppendString(b, t.Description)
+		b = jsonstring.Append(b, t.Description)
 	}
 	b = append(b, `,"parameters":`...)
 	b = wire.AppendSchema(b, t.Parameters)

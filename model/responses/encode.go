@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -33,7 +34,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 		b = append(b, `"type":"response.create",`...)
 	}
 	b = append(b, `"model":`...)
-	b = wire.AppendString(b, name)
+	b = jsonstring.Append(b, name)
 	n := 0
 	for n < len(req.Messages) && isSystem(req.Messages[n].Role) {
 		n++
@@ -80,14 +81,14 @@ func appendReasoning(b []byte, req *model.Request) []byte {
 	b = append(b, `,"reasoning":{`...)
 	if req.ReasoningEffort != "" {
 		b = append(b, `"effort":`...)
-		b = wire.AppendString(b, req.ReasoningEffort)
+		b = jsonstring.Append(b, req.ReasoningEffort)
 	}
 	if req.ReasoningSummary != "" && req.ReasoningSummary != "none" {
 		if req.ReasoningEffort != "" {
 			b = append(b, ',')
 		}
 		b = append(b, `"summary":`...)
-		b = wire.AppendString(b, req.ReasoningSummary)
+		b = jsonstring.Append(b, req.ReasoningSummary)
 	}
 	return append(b, '}')
 }
@@ -108,9 +109,9 @@ func appendInput(b []byte, msgs []model.Message) []byte {
 			b = appendAssistant(b, m, start)
 		case model.ToolRole:
 			b = append(comma(b, start), `{"type":"function_call_output","call_id":`...)
-			b = wire.AppendString(b, m.CallID)
+			b = jsonstring.Append(b, m.CallID)
 			b = append(b, `,"output":`...)
-			b = wire.AppendString(b, m.Text)
+			b = jsonstring.Append(b, m.Text)
 			b = append(b, '}')
 			pictures = append(pictures, m.Images...)
 		default:
@@ -132,10 +133,10 @@ func comma(b []byte, start int) []byte {
 
 func appendUser(b []byte, m *model.Message) []byte {
 	b = append(b, `{"type":"message","role":`...)
-	b = wire.AppendString(b, string(m.Role))
+	b = jsonstring.Append(b, string(m.Role))
 	b = append(b, `,"content":`...)
 	if len(m.Images)+len(m.Documents) == 0 {
-		b = wire.AppendString(b, m.Text)
+		b = jsonstring.Append(b, m.Text)
 		return append(b, '}')
 	}
 	b = append(b, '[')
@@ -143,28 +144,28 @@ func appendUser(b []byte, m *model.Message) []byte {
 	for i := range m.Documents {
 		d := &m.Documents[i]
 		b = append(comma(b, start), `{"type":"input_file","filename":`...)
-		b = wire.AppendString(b, d.Title)
+		b = jsonstring.Append(b, d.Title)
 		b = append(b, `,"file_data":"data:`...)
-		b = wire.AppendEscaped(b, d.MIMEType)
+		b = jsonstring.AppendEscaped(b, d.MIMEType)
 		b = append(b, `;base64,`...)
-		b = wire.AppendEscaped(b, d.Data)
+		b = jsonstring.AppendEscaped(b, d.Data)
 		b = append(b, `"}`...)
 	}
 	if m.Text != "" {
 		b = append(comma(b, start), `{"type":"input_text","text":`...)
-		b = wire.AppendString(b, m.Text)
+		b = jsonstring.Append(b, m.Text)
 		b = append(b, '}')
 	}
 	for i := range m.Images {
 		if name := m.Images[i].Name; name != "" {
 			b = append(comma(b, start), `{"type":"input_text","text":`...)
-			b = wire.AppendString(b, name)
+			b = jsonstring.Append(b, name)
 			b = append(b, '}')
 		}
 		b = append(comma(b, start), `{"type":"input_image","image_url":"data:`...)
-		b = wire.AppendEscaped(b, m.Images[i].MIMEType)
+		b = jsonstring.AppendEscaped(b, m.Images[i].MIMEType)
 		b = append(b, `;base64,`...)
-		b = wire.AppendEscaped(b, m.Images[i].Data)
+		b = jsonstring.AppendEscaped(b, m.Images[i].Data)
 		b = append(b, `","detail":"auto"}`...)
 	}
 	return append(b, `]}`...)
@@ -206,20 +207,20 @@ func appendAssistant(b []byte, m *model.Message, start int) []byte {
 
 func appendText(b []byte, text string) []byte {
 	b = append(b, `{"type":"message","role":"assistant","content":`...)
-	b = wire.AppendString(b, text)
+	b = jsonstring.Append(b, text)
 	return append(b, '}')
 }
 
 func appendCall(b []byte, c *model.Call) []byte {
 	b = append(b, `{"type":"function_call","call_id":`...)
-	b = wire.AppendString(b, c.ID)
+	b = jsonstring.Append(b, c.ID)
 	b = append(b, `,"name":`...)
-	b = wire.AppendString(b, c.Name)
+	b = jsonstring.Append(b, c.Name)
 	b = append(b, `,"arguments":`...)
 	if c.Arguments == "" {
 		b = append(b, `"{}"`...)
 	} else {
-		b = wire.AppendString(b, c.Arguments)
+		b = jsonstring.Append(b, c.Arguments)
 	}
 	return append(b, '}')
 }
@@ -228,10 +229,10 @@ func appendCall(b []byte, c *model.Call) []byte {
 // schemas do not keep its rules.
 func appendTool(b []byte, t *model.ToolDef) []byte {
 	b = append(b, `{"type":"function","name":`...)
-	b = wire.AppendString(b, t.Name)
+	b = jsonstring.Append(b, t.Name)
 	if t.Description != "" {
 		b = append(b, `,"description":`...)
-		b = wire.AppendString(b, t.Description)
+		b = jsonstring.Append(b, t.Description)
 	}
 	b = append(b, `,"parameters":`...)
 	b = wire.AppendSchema(b, t.Parameters)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -252,7 +253,7 @@ func keep(w *wireItem) []byte {
 	b := []byte(`{"type":"reasoning"`)
 	if w.ID != "" {
 		b = append(b, `,"id":`...)
-		b = wire.AppendString(b, w.ID)
+		b = jsonstring.Append(b, w.ID)
 	}
 	b = append(b, `,"summary":[`...)
 	for i, p := range parts(w.Summary) {
@@ -260,7 +261,7 @@ func keep(w *wireItem) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, `{"type":"summary_text","text":`...)
-		b = wire.AppendString(b, p.Text)
+		b = jsonstring.Append(b, p.Text)
 		b = append(b, '}')
 	}
 	b = append(b, ']')
@@ -271,14 +272,14 @@ func keep(w *wireItem) []byte {
 				b = append(b, ',')
 			}
 			b = append(b, `{"type":"reasoning_text","text":`...)
-			b = wire.AppendString(b, p.Text)
+			b = jsonstring.Append(b, p.Text)
 			b = append(b, '}')
 		}
 		b = append(b, ']')
 	}
 	if w.Encrypted != "" {
 		b = append(b, `,"encrypted_content":`...)
-		b = wire.AppendString(b, w.Encrypted)
+		b = jsonstring.Append(b, w.Encrypted)
 	}
 	return append(b, '}')
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/transom-run/transom/internal/jsonstring"
 	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
@@ -20,61 +21,6 @@ func AppendSchema(b []byte, schema json.RawMessage) []byte {
 		return append(b, EmptySchema...)
 	}
 	return append(b, schema...)
-}
-
-// AppendString appends s as a JSON text.
-func AppendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	b = AppendEscaped(b, s)
-	return append(b, '"')
-}
-
-// plainByte tells the bytes that stand for themselves.
-func plainByte(c byte) bool { return ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' }
-
-const hex = "0123456789abcdef"
-
-// AppendEscaped escapes what JSON requires and nothing else; bytes that are not
-// UTF-8 become U+FFFD.
-func AppendEscaped(b []byte, s string) []byte {
-	from := 0
-	for i := 0; i < len(s); {
-		for i < len(s) && plainByte(s[i]) {
-			i++
-		}
-		if i == len(s) {
-			break
-		}
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || n != 1 {
-				i += n
-				continue
-			}
-			b = append(b, s[from:i]...)
-			b = append(b, "\uFFFD"...)
-			i++
-			from = i
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(b, s[from:]...)
 }
 
 // RequestSize is about the size of the body, to allocate once.
@@ -124,7 +70,7 @@ func AppendJoined(b []byte, msgs []model.Message) []byte {
 		if !first {
 			b = append(b, `\n\n`...)
 		}
-		b, first = AppendEscaped(b, msgs[i].Text), false
+		b, first = jsonstring.AppendEscaped(b, msgs[i].Text), false
 	}
 	return b
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // slow gives a stream out in pieces of n bytes.
@@ -94,7 +96,7 @@ func FuzzEscape(f *testing.F) {
 	f.Add("a\"\\\n\x00\x7f\xffé😀\u2028")
 	f.Fuzz(func(t *testing.T, s string) {
 		var got string
-		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\uFFFD") && !sameRunes(got, s) {
+		if err := json.Unmarshal(jsonstring.Append(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\uFFFD") && !sameRunes(got, s) {
 			t.Fatalf("%q: got %q, %v", s, got, err)
 		}
 	})

@@ -3,6 +3,8 @@ package schema
 import (
 	"fmt"
 	"strings"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // compiler turns a parsed schema into nodes. Every subschema is compiled once,
@@ -372,7 +374,7 @@ func describe(v *Value) string {
 	return "an object"
 }
 
-func quote(s string, n int) string { return string(AppendString(nil, clip(s, n))) }
+func quote(s string, n int) string { return string(jsonstring.Append(nil, clip(s, n))) }
 
 func escapePointer(s string) string {
 	if !strings.ContainsAny(s, "~/") {

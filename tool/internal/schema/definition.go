@@ -1,6 +1,10 @@
 package schema
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/transom-run/transom/internal/jsonstring"
+)
 
 // Definition writes the schema for a model: always a JSON object with the type
 // object and with properties, because strict providers refuse every request that
@@ -44,7 +48,7 @@ func (s *Schema) Definition() []byte {
 			emitType()
 			continue
 		}
-		b = append(AppendString(b, m.Name), ':')
+		b = append(jsonstring.Append(b, m.Name), ':')
 		b = m.Value.AppendJSON(b)
 	}
 	return append(b, '}')

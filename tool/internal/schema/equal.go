@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/transom-run/transom/internal/jsonstring"
 )
 
 // equal compares two values as JSON Schema does: numbers by value, objects
@@ -83,7 +85,7 @@ func (v *Value) appendKey(b []byte) []byte {
 		slices.SortFunc(sorted, func(x, y *Member) int { return strings.Compare(x.Name, y.Name) })
 		b = append(b, '{')
 		for _, m := range sorted {
-			b = append(AppendString(b, m.Name), ':')
+			b = append(jsonstring.Append(b, m.Name), ':')
 			b = append(m.Value.appendKey(b), ',')
 		}
 		return append(b, '}')
