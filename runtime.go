@@ -98,7 +98,7 @@ func Open(cfg Config) (*Runtime, error) {
 		cfg.Dir = dir
 	}
 	r := &Runtime{cfg: cfg, store: cfg.Store, sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
-	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SharedClient().CheckRedirect}
+	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SameHost}
 	for _, name := range []string{"COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_CONNECTION_TOKEN"} {
 		r.keys.add(cfg.Getenv(name))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/internal/stack"
 )
 
 // conn is one client.
@@ -62,6 +63,7 @@ const strangerFrame = 64 << 10
 
 // serve runs the connection to its end.
 func (c *conn) serve(ctx context.Context) error {
+	stack.Grow()
 	news := newLifecycle(c)
 	stop := c.srv.cfg.Runtime.Watch(news.add)
 	defer stop()

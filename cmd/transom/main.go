@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/transom-run/transom/internal/cli"
+	_ "github.com/transom-run/transom/internal/stack/atstart"
 )
 
 func main() {

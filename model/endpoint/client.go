@@ -17,7 +17,7 @@ var sharedClient = lazy.Value[*http.Client]{Make: func() *http.Client {
 	t.MaxIdleConnsPerHost = 16
 	t.MaxIdleConns = 64
 	t.IdleConnTimeout = 90 * time.Second
-	return &http.Client{Transport: t, CheckRedirect: sameHost}
+	return &http.Client{Transport: t, CheckRedirect: SameHost}
 }}
 
 // CloseIdleConnections closes the shared pool's connections that nobody uses.
@@ -35,7 +35,7 @@ func guarded(c *http.Client) *http.Client {
 		return sharedClient.Get()
 	case c.CheckRedirect == nil:
 		own := *c
-		own.CheckRedirect = sameHost
+		own.CheckRedirect = SameHost
 		return &own
 	}
 	return c
@@ -44,9 +44,9 @@ func guarded(c *http.Client) *http.Client {
 // errRedirect says that a redirect was not followed.
 var errRedirect = errors.New("a redirect that is not followed")
 
-// sameHost refuses redirects to other hosts: they would be sent the headers of
+// SameHost is an http.Client's CheckRedirect that refuses redirects to other hosts: they would be sent the headers of
 // the provider, keys among them.
-func sameHost(req *http.Request, via []*http.Request) error {
+func SameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return fmt.Errorf("%w: more than 5 in a row", errRedirect)
 	}
