@@ -10,7 +10,6 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
-	"github.com/transom-run/transom/internal/stack"
 )
 
 // conn is one client.
@@ -63,7 +62,6 @@ const strangerFrame = 64 << 10
 
 // serve runs the connection to its end.
 func (c *conn) serve(ctx context.Context) error {
-	stack.Grow()
 	news := newLifecycle(c)
 	stop := c.srv.cfg.Runtime.Watch(news.add)
 	defer stop()

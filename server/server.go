@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/stack"
 	"github.com/transom-run/transom/remote"
 )
 
@@ -104,6 +105,7 @@ var ErrServerClosed = errors.New("server: closed")
 // ctx ends. Sessions that were attached through it are dropped as those of a lost
 // client are. It returns nil after an orderly end.
 func (s *Server) ServeConn(ctx context.Context, rwc io.ReadWriteCloser) error {
+	stack.Grow() // messages are read here, and most are answered
 	c := newConn(s, promptly(rwc))
 	if !s.enter(c) {
 		rwc.Close()
