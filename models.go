@@ -12,6 +12,7 @@ import (
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/catalog"
 	"github.com/transom-run/transom/model/github"
+	"github.com/transom-run/transom/model/tokens"
 )
 
 // access is what a session brings to reach models with.
@@ -198,6 +199,39 @@ func (m *models) learn(tokens int) {
 	if news {
 		m.sized(tokens)
 	}
+}
+
+// encoding is how a model cuts text into tokens, "" where that is not known: as the
+// account's list says, and else by its name.
+func (m *models) encoding(ctx context.Context, id string) tokens.Encoding {
+	m.mu.Lock()
+	answers, choice := m.answers, m.choice
+	entry, _, listed := m.registry.Find(id)
+	m.mu.Unlock()
+	names := []string{id}
+	switch {
+	case listed:
+		names = []string{entry.ModelID, entry.WireModel, entry.ID}
+	case answers != nil || choice == nil:
+	case choice.Account != nil:
+		list, _ := choice.Account.Models(ctx) // the model call that follows says what is wrong
+		for i := range list {
+			if list[i].ID == id || id == "" {
+				return cmp.Or(tokens.Named(list[i].Tokenizer), tokens.Of(list[i].ID))
+			}
+		}
+	default:
+		names = []string{id, choice.Model.ID}
+		if choice.Settings != nil {
+			names = append(names, choice.Settings.ModelID, choice.Settings.WireModel)
+		}
+	}
+	for _, name := range names {
+		if e := tokens.Of(name); e != "" {
+			return e
+		}
+	}
+	return ""
 }
 
 // listed describes a model of the registry.

@@ -198,7 +198,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	sess.agents.answer(&begin)
 	models.bounds = cfg.Abilities.window()
-	begin.Settings.TokenLimit = models.window()
+	begin.Settings.TokenLimit, begin.Settings.Count = models.window(), true
 	if _, err := sess.Do(context.WithoutCancel(ctx), begin, h.events.sub); err != nil {
 		sess.Post(turn.Close{}, nil, nil)
 		<-sess.Done()
@@ -231,7 +231,7 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	models.ask = s.ask
 	r.builtIns(s, id)
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Encoding: models.encoding, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id), Restore: s.restore, Observe: r.observe(id),
 		Written: func(at time.Time) {

@@ -215,7 +215,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		}
 		out.Compaction = compaction
 	}
-	out.TokenLimit = s.models.window()
+	out.TokenLimit, out.Count = s.models.window(), true
 	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
 	renewed, err := s.agents.resume(cfg)
 	if err != nil {

@@ -114,20 +114,28 @@ func runeWeight(r rune) int {
 // EstimateMessage estimates one message as a request carries it. The estimate of
 // a window is the sum over its messages, so that a window which grows by a
 // message needs only that one.
-func EstimateMessage(m *Message) int {
-	n := tokensPerMessage + EstimateText(m.Text) + tokensPerImage*len(m.Images)
+func EstimateMessage(m *Message) int { return SizeOfMessage(m, EstimateText) }
+
+// SizeOfMessage is the size of one message as a request carries it, in tokens, where
+// text says how many a text is.
+func SizeOfMessage(m *Message, text func(string) int) int {
+	n := tokensPerMessage + text(m.Text) + tokensPerImage*len(m.Images)
 	for i := range m.Images {
-		n += EstimateText(m.Images[i].Name)
+		n += text(m.Images[i].Name)
 	}
 	for i := range m.Calls {
-		n += tokensPerCall + EstimateText(m.Calls[i].Name) + EstimateText(m.Calls[i].Arguments)
+		n += tokensPerCall + text(m.Calls[i].Name) + text(m.Calls[i].Arguments)
 	}
 	return n
 }
 
 // EstimateTool estimates one tool definition.
-func EstimateTool(t *ToolDef) int {
-	return tokensPerTool + EstimateText(t.Name) + EstimateText(t.Description) + EstimateText(string(t.Parameters))
+func EstimateTool(t *ToolDef) int { return SizeOfTool(t, EstimateText) }
+
+// SizeOfTool is the size of one tool definition, in tokens, where text says how many a
+// text is.
+func SizeOfTool(t *ToolDef, text func(string) int) int {
+	return tokensPerTool + text(t.Name) + text(t.Description) + text(string(t.Parameters))
 }
 
 // EstimateRequest estimates a whole request: messages, tools, and the start of

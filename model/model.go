@@ -210,6 +210,7 @@ type Info struct {
 	MaxOutput     int // tokens; 0 where unknown
 	Vision        bool
 	Images        ImageLimits // where Vision is set
+	Tokenizer     string      // the name of its vocabulary, such as o200k_base; "" where unknown
 	// Raw is the provider's own description, where it gave one.
 	Raw json.RawMessage
 }

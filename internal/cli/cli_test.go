@@ -47,7 +47,7 @@ func runContext(t *testing.T, ctx context.Context, stdin io.Reader, args ...stri
 func newTestRoot(stdin io.Reader, stdout, stderr io.Writer, args ...string) *cobra.Command {
 	root := &cobra.Command{Use: "transom", RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	root.AddCommand(Commands()...)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // never nil: that would mean the arguments of this process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

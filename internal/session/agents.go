@@ -29,6 +29,8 @@ func (s *Session) scope(e turn.Effect) context.Context {
 		id = e.Agent
 	case *turn.StartCompaction:
 		id = e.Agent
+	case *turn.StartCount:
+		id = e.Agent
 	}
 	if id == "" {
 		return s.effects

@@ -38,6 +38,8 @@ func (s *Session) start(e turn.Effect) {
 			cctx, s.stopCompaction = context.WithCancel(context.Background())
 		}
 		s.running.Go(func() { s.summarise(cctx, e) })
+	case *turn.StartCount:
+		s.running.Go(func() { s.count(ctx, e) })
 	case *turn.FindPast:
 		s.running.Go(func() { s.box.post(item{body: s.findPast(e)}) })
 	case *turn.ForgetCheckpoints:
@@ -205,6 +207,19 @@ func (s *Session) summarise(ctx context.Context, e *turn.StartCompaction) {
 		in.Err = s.modelError(err)
 	}
 	in.Took = time.Since(begun)
+	s.box.post(item{body: in})
+}
+
+// count counts a model call with the vocabulary of its model.
+func (s *Session) count(ctx context.Context, e *turn.StartCount) {
+	in := turn.Counted{Agent: e.Agent, ID: e.ID}
+	if s.cfg.Encoding != nil {
+		in.Encoding = s.cfg.Encoding(ctx, e.Model)
+	}
+	var err error
+	if in.Size, err = s.counter.Count(ctx, in.Encoding, e.System, e.Messages, e.Tools); err != nil {
+		return // aborted: nobody waits for it
+	}
 	s.box.post(item{body: in})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/tokens"
 )
 
 // Config is what a session needs from the outside.
@@ -31,6 +32,9 @@ type Config struct {
 	// Model resolves the provider of a request just before it is made, and may
 	// set the request's model where the session has none.
 	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
+	// Encoding says how a model cuts text into tokens; "" where that is not known, and
+	// nil where nothing is. It may wait like Model.
+	Encoding func(ctx context.Context, model string) tokens.Encoding
 	// Allow is asked before a model call of a loop; its error fails the turn. nil: all
 	// are allowed.
 	Allow func(ctx context.Context) error
@@ -118,6 +122,7 @@ type Session struct {
 	}
 
 	askers  sync.Map // client id → Asker
+	counter tokens.Counter
 	hookers sync.Map // client id → Hooker
 
 	// owned by the actor

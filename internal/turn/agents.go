@@ -180,6 +180,8 @@ func (s *State) recipient(b Body) string {
 		return in.Agent
 	case CompactionDone:
 		return in.Agent
+	case Counted:
+		return in.Agent
 	case ToolAnswer:
 		return s.asker(func(c Call) bool { return c.External == in.RequestID && in.RequestID != "" })
 	case PermissionAnswer:

@@ -97,7 +97,7 @@ func (m *machine) modelDone(in ModelDone) {
 	m.s.Live.Model = nil
 	r := in.Response
 	m.s.Live.Squeezed = false
-	m.measure(r.Usage, call.Tokens)
+	m.measure(r.Usage, call)
 	m.usage(in)
 	answered := r.Model
 	if answered == "" {
@@ -128,7 +128,7 @@ func (m *machine) usage(in ModelDone) {
 	u := r.Usage
 	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
 		u = &model.Usage{
-			InputTokens:  model.EstimateText(m.s.System) + m.s.Window.Tokens() + m.s.Live.Offers.Tokens(),
+			InputTokens:  m.size().total(),
 			OutputTokens: model.EstimateMessage(&r.Message),
 		}
 	}

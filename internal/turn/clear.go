@@ -71,7 +71,7 @@ func (m *machine) stop() {
 		m.ready.Cancel = true
 		m.cutWaited()
 	}
-	l.Model, l.Running, l.Readers, l.Parked, l.Headers, l.Awaiting, l.Resting = nil, nil, nil, false, nil, false, false
+	l.Model, l.Running, l.Readers, l.Parked, l.Headers, l.Awaiting, l.Counting, l.Resting = nil, nil, nil, false, nil, false, nil, false
 	if l.Prep != nil && (l.Prep.source != "" || len(l.Prep.contexts) > 0) {
 		l.Greeted = false // its answer is lost: it is asked again
 	}
@@ -113,7 +113,7 @@ func (m *machine) storeFailed(in StoreFailed) {
 		return
 	}
 	m.ready.Cancel = true
-	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting = nil, nil, m.s.Loop.Open, nil, false
+	l.Model, l.Running, l.Parked, l.Headers, l.Awaiting, l.Counting = nil, nil, m.s.Loop.Open, nil, false, nil
 	l.Prep, l.Waits, l.Notes = nil, nil, nil
 	l.Turn++
 	if before.goingBack() != nil {

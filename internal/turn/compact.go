@@ -78,11 +78,6 @@ const (
 	maxShort = 4
 )
 
-// size is the estimated size of a model call made now.
-func (m *machine) size() (system, words, tools int) {
-	return model.EstimateText(m.s.System), m.s.Window.Tokens(), m.s.Live.Offers.Tokens()
-}
-
 // maybeCompact begins a summary where the window has grown over its threshold. It
 // reports whether the model call has to wait: for one that was under way before, or
 // because it would not fit.
@@ -92,7 +87,7 @@ func (m *machine) maybeCompact() (wait bool) {
 	if !c.Enabled || m.s.Limit() <= 0 {
 		return false
 	}
-	_, words, _ := m.size()
+	words := m.size().words
 	part := m.part()
 	if l.Compacting != nil {
 		return part >= c.Blocking
@@ -111,9 +106,9 @@ func (m *machine) maybeCompact() (wait bool) {
 // two fifths of what the window has for the conversation at most, so it does, unless the
 // newest one could not be made or there is nothing for the conversation.
 func (m *machine) helps() bool {
-	system, words, tools := m.size()
-	room := float64(m.s.Limit())/max(m.s.Live.Scale, 1) - float64(system+tools)
-	return !m.s.Live.Unmade && room > 0 && float64(words) > room/2
+	now := m.size()
+	room := float64(m.s.Limit())/m.scale() - float64(now.system+now.tools)
+	return !m.s.Live.Unmade && room > 0 && float64(now.words) > room/2
 }
 
 // compact summarises the window because a host wants it.
@@ -136,16 +131,16 @@ func (m *machine) beginCompaction(trigger, instructions string, short int) {
 	l := &m.s.Live
 	l.CompactSerial++
 	messages, asked := m.toSummarise(instructions, short > 0)
-	system, words, tools := m.size()
+	now := m.size()
 	c := &compaction{
 		id: l.CompactSerial, trigger: trigger, instructions: instructions, before: m.s.Window.Compactable(),
-		scale: max(l.Scale, 1), asked: asked, short: short,
+		scale: m.scale(), asked: asked, short: short,
 	}
-	c.tokens = c.scaled(system + words + tools)
+	c.tokens = c.scaled(now.total())
 	l.Compacting = c
 	m.emit(event.CompactionStart{
 		Trigger: trigger, Model: m.s.Model, TokenLimit: m.s.Limit(), CurrentTokens: c.tokens,
-		SystemTokens: c.scaled(system), ConversationTokens: c.scaled(words), ToolDefinitionsTokens: c.scaled(tools),
+		SystemTokens: c.scaled(now.system), ConversationTokens: c.scaled(now.words), ToolDefinitionsTokens: c.scaled(now.tools),
 	})
 	m.start(&StartCompaction{Agent: m.agent, ID: l.CompactSerial, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), ReasoningEffort: m.s.Effort,
@@ -208,8 +203,8 @@ func (m *machine) compactionDone(in CompactionDone) {
 		return
 	}
 	l.CompactedAt, l.Unmade = m.s.Window.Tokens(), err != nil
-	if !l.Awaiting {
-		return
+	if !l.Awaiting || l.Counting != nil {
+		return // where the next model call is being counted, that goes on with it
 	}
 	l.Awaiting = false
 	if err != nil && l.Overflow != nil {
@@ -284,8 +279,7 @@ func (m *machine) try(p event.Payload) (Durable, error) {
 func (m *machine) compactionCost(in CompactionDone) *event.CompactionCost {
 	u := in.Response.Usage
 	if u == nil || u.InputTokens == 0 && u.OutputTokens == 0 {
-		system, words, tools := m.size()
-		u = &model.Usage{InputTokens: system + words + tools, OutputTokens: model.EstimateMessage(&in.Response.Message)}
+		u = &model.Usage{InputTokens: m.size().total(), OutputTokens: model.EstimateMessage(&in.Response.Message)}
 	}
 	name := in.Response.Model
 	if name == "" {
@@ -318,7 +312,7 @@ func (m *machine) dropCompaction(why string) bool {
 func (m *machine) cancelCompaction() {
 	refusal := m.s.Live.Overflow
 	m.ready.Result = m.dropCompaction(errCancelled.Error())
-	if !m.s.Live.Awaiting {
+	if !m.s.Live.Awaiting || m.s.Live.Counting != nil {
 		return
 	}
 	m.s.Live.Awaiting = false

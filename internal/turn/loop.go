@@ -83,6 +83,10 @@ func (m *machine) think(turn int) {
 		m.emit(event.SystemMessage{Role: "system", Content: m.s.Live.Settings.System, InteractionID: m.s.Loop.InteractionID})
 	}
 	m.emit(event.TurnStart{TurnID: strconv.Itoa(turn), InteractionID: m.s.Loop.InteractionID})
+	if m.uncertain() {
+		m.startCount()
+		return
+	}
 	if m.maybeCompact() {
 		m.s.Live.Awaiting = true
 		m.s.Live.Parked = false
@@ -96,15 +100,14 @@ func (m *machine) ask() {
 	l := &m.s.Live
 	l.Turn++
 	l.Parked = false
-	system := model.EstimateText(m.s.System)
-	tools, words := l.Offers.Tokens(), m.s.Window.Tokens()
+	now := m.size()
 	messages := m.s.Window.Messages(m.s.System)
 	m.emit(event.UsageInfo{
-		TokenLimit: m.s.Limit(), CurrentTokens: system + words + tools, MessagesLength: len(messages),
-		SystemTokens: system, ConversationTokens: words, ToolDefinitionsTokens: tools, IsInitial: m.s.Loop.Turn == 0,
+		TokenLimit: m.s.Limit(), CurrentTokens: now.total(), MessagesLength: len(messages),
+		SystemTokens: now.system, ConversationTokens: now.words, ToolDefinitionsTokens: now.tools, IsInitial: m.s.Loop.Turn == 0,
 	})
 	l.Asked = true
-	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At, Tokens: system + words + tools}
+	l.Model = &ModelCall{Fence: m.fence(""), MessageID: m.in.NewID(), Started: m.in.At, Tokens: now.total(), Estimate: m.estimated().total()}
 	initiator := "user"
 	if m.s.Loop.Turn > 0 || m.agent != "" {
 		initiator = "agent"

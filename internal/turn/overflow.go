@@ -26,11 +26,10 @@ const (
 	maxScale  = 4.0
 )
 
-// part is how much of the window the next model call takes, by the estimate and by
-// how far that was off the provider's own figures.
+// part is how much of the window the next model call takes, by what is known of its
+// size and by how far that was off the provider's own figures.
 func (m *machine) part() float64 {
-	system, words, tools := m.size()
-	return float64(system+words+tools) * max(m.s.Live.Scale, 1) / float64(m.s.Limit())
+	return float64(m.size().total()) * m.scale() / float64(m.s.Limit())
 }
 
 // Limit is the size of the window in tokens: as it is configured, or less where the
@@ -42,17 +41,22 @@ func (s *State) Limit() int {
 	return s.Live.Settings.TokenLimit
 }
 
-// measure compares the estimate of the request just answered with the provider's
-// figure for it. The estimate is never corrected downwards: a summary too early
+// measure compares what was known of the size of the request just answered with the
+// provider's figure for it. That is never corrected downwards: a summary too early
 // costs a summary, one too late the turn.
-func (m *machine) measure(u *model.Usage, estimate int) {
-	if m.s.Live.Ceiling > 0 && float64(estimate)*max(m.s.Live.Scale, 1) >= float64(m.s.Live.Ceiling) {
-		m.s.Live.Ceiling = 0 // the model has taken it after all
+func (m *machine) measure(u *model.Usage, call *ModelCall) {
+	l := &m.s.Live
+	if l.Ceiling > 0 && float64(call.Tokens)*m.scale() >= float64(l.Ceiling) {
+		l.Ceiling = 0 // the model has taken it after all
 	}
-	if u == nil || u.InputTokens == 0 || estimate < minScaled {
+	if u == nil || u.InputTokens == 0 || call.Estimate < minScaled {
 		return
 	}
-	m.s.Live.Scale = min(max(float64(u.InputTokens)/float64(estimate), 1), maxScale)
+	known := call.Tokens
+	if m.lapsed() != nil { // from now on the estimate is all that is known
+		known, l.Counted = call.Estimate, nil
+	}
+	l.Scale = min(max(float64(u.InputTokens)/float64(max(known, 1)), 1), maxScale)
 }
 
 // squeeze begins a summary because the model call that is due would not fit, or
@@ -76,7 +80,7 @@ func (m *machine) squeeze(trigger string, err *model.Error) bool {
 // was under way.
 func (m *machine) tooLarge(err *model.Error, total int) bool {
 	m.tooMuch(err, total)
-	if system, words, tools := m.size(); system+words+tools < total {
+	if m.size().total() < total {
 		m.ask()
 		return true
 	}
@@ -85,7 +89,7 @@ func (m *machine) tooLarge(err *model.Error, total int) bool {
 
 // tooMuch notes the estimated size of a request that the model refused as too long.
 func (m *machine) tooMuch(err *model.Error, total int) {
-	total = int(float64(total) * max(m.s.Live.Scale, 1))
+	total = int(float64(total) * m.scale())
 	if err.Status != 413 && (m.s.Limit() <= 0 || total < m.s.Limit()) {
 		m.s.Live.Ceiling = total
 	}
@@ -94,12 +98,12 @@ func (m *machine) tooMuch(err *model.Error, total int) {
 // shortened is a window fit for a summary where the whole of it is too large: at
 // most half of what is left for it in a request of a size that is too much.
 func (m *machine) shortened(messages []model.Message, prompt int) []model.Message {
-	system, words, tools := m.size()
-	limit := float64(system + words + tools)
+	now := m.size()
+	limit := float64(now.total())
 	if n := m.s.Limit(); n > 0 {
 		limit = min(limit, float64(n))
 	}
-	room := int(limit/max(m.s.Live.Scale, 1)) - system - tools - prompt
+	room := int(limit/m.scale()) - now.system - now.tools - prompt
 	return window.Shorten(messages, max(room/2, 0))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/tokens"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -42,6 +43,7 @@ type journey struct {
 	removed  map[string]bool // words that a truncation took out of the history, or an arrangement out of the queue
 	arranged bool            // the order in which users sent is not that of delivery any more
 	compacts Compaction
+	counts   bool // sizes near a threshold are counted
 	synced   bool // the newest step's records are on the disk
 	last     Body // of the newest step that changed something
 	records  int  // log, requests and events before that step
@@ -324,16 +326,22 @@ func (j *journey) checkKept() {
 			j.t.Fatalf("the seed %s of clear %s is lost", w, id)
 		}
 	}
+	// A seed whose message a boundary has taken away waits again.
 	said := map[string]int{}
+	for _, e := range shown(j.log) {
+		if e.Type == event.TypeUserMessage {
+			p := payload[event.UserMessage](e)
+			if said[p.MessageID]++; said[p.MessageID] > 1 {
+				j.t.Fatalf("message %q was delivered twice", p.Content)
+			}
+		}
+	}
 	var queued, steering []int
 	for _, e := range j.log {
 		if e.Type != event.TypeUserMessage {
 			continue
 		}
 		p := payload[event.UserMessage](e)
-		if said[p.MessageID]++; said[p.MessageID] > 1 {
-			j.t.Fatalf("message %q was delivered twice", p.Content)
-		}
 		if p.Source != "" {
 			continue
 		}
@@ -460,6 +468,10 @@ func (j *journey) command() {
 // answerModel ends a model call, of an agent or the session's own, in one of all
 // ways.
 func (j *journey) answerModel(agent string) {
+	if j.s.At(agent).Live.Counting != nil {
+		j.counted(agent)
+		return
+	}
 	fence := j.models[agent]
 	switch kind := rapid.IntRange(0, 9).Draw(j.rt, "answer"); {
 	case kind == 0:
@@ -493,6 +505,27 @@ func (j *journey) answerModel(agent string) {
 	}
 	r.Message.Text = j.agentWord(agent, false)
 	j.step(ModelDone{Fence: fence, Response: r})
+}
+
+// counted ends the counting of a model call, which then goes on: it is made, waits for a
+// summary, or is counted anew where the window is another by now.
+func (j *journey) counted(agent string) {
+	in := Counted{Agent: agent, ID: j.s.At(agent).Live.Counting.id, Encoding: rapid.SampledFrom([]tokens.Encoding{"", tokens.O200k, tokens.CL100k}).Draw(j.rt, "encoding")}
+	if in.Encoding != "" {
+		in.Size = tokens.Size{System: 1, Messages: rapid.IntRange(0, 1500).Draw(j.rt, "tokens"), Tools: rapid.IntRange(0, 50).Draw(j.rt, "tools")}
+	}
+	late := in
+	late.ID += 7
+	for _, in := range []Counted{late, in} {
+		if _, err := j.step(in); err != nil {
+			j.t.Fatalf("a count was not taken: %v", err)
+		}
+	}
+	l := j.s.At(agent).Live
+	made, waits, again := l.Model != nil, l.Awaiting && l.Compacting != nil, l.Counting != nil
+	if again && (made || !l.Awaiting || l.Counting.id == in.ID) || !again && made == waits {
+		j.t.Fatalf("a model call that was counted is not made, and waits for nothing: %+v", l)
+	}
 }
 
 // answerHook answers a hook that was asked, in one of all ways. What a user said
@@ -624,7 +657,7 @@ func (j *journey) settings() Settings {
 	if j.agents {
 		kinds = []AgentDef{{Name: "x"}, {Name: "y", Tools: Filter{true, []string{"a", "end"}}}}
 	}
-	return Settings{Agents: kinds, BuiltIns: builtIns(false, false, j.agents), System: "SYS", Wanted: wanted, ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Version: "v", Compaction: j.compacts}
+	return Settings{Agents: kinds, BuiltIns: builtIns(false, false, j.agents), System: "SYS", Wanted: wanted, ApproveAll: !j.ask, Streaming: true, TokenLimit: 1000, Count: j.counts, Version: "v", Compaction: j.compacts}
 }
 
 // killAndResume ends the process, perhaps in the middle of its last write, and
@@ -769,7 +802,7 @@ func (j *journey) stale() {
 		ModelChunk{Fence: old, Chunk: model.Chunk{Text: "late"}},
 		ToolDone{Fence: Fence{Turn: old.Turn, Call: "c1"}}, HookDone{ID: j.s.Live.HookSerial + 7},
 		ModelDone{Fence: Fence{Agent: "k", Turn: 1 << 40}}, ModelDone{Fence: Fence{Agent: "nobody"}}, HookDone{Agent: "nobody"}, TimeUp{Fence: old},
-		ToolAnswer{RequestID: "gone"}, ToolAnswer{}, PermissionAnswer{RequestID: "gone"}, PermissionAnswer{},
+		Counted{ID: 1 << 40}, Counted{}, Counted{Agent: "nobody", ID: 1}, ToolAnswer{RequestID: "gone"}, ToolAnswer{}, PermissionAnswer{RequestID: "gone"}, PermissionAnswer{},
 	} {
 		before := print(&j.s)
 		r, err := j.step(b)
@@ -786,6 +819,7 @@ func TestJourneys(t *testing.T) {
 		if rapid.Bool().Draw(rt, "compacts") {
 			j.compacts = Compaction{Enabled: true, Background: rapid.SampledFrom([]float64{0.01, 0.05, 0.3}).Draw(rt, "background"), Blocking: rapid.SampledFrom([]float64{0.05, 0.4, 0.95}).Draw(rt, "blocking")}
 		}
+		j.counts = rapid.Bool().Draw(rt, "counts")
 		j.ask, j.hooks, j.composes = rapid.Bool().Draw(rt, "ask"), rapid.Bool().Draw(rt, "hooks"), rapid.Bool().Draw(rt, "composes")
 		j.agents = rapid.Bool().Draw(rt, "agents")
 		if _, err := j.step(Begin{SessionID: "s", Model: "m", Dir: "/d", Settings: j.settings(), Client: j.client()}); err != nil {

@@ -129,7 +129,7 @@ type Live struct {
 	CompactSerial uint64      // of the newest one
 	CompactedAt   int         // size of the window after the newest attempt, in tokens
 	Unmade        bool        // no summary came of that attempt
-	Awaiting      bool        // the next model call waits for the summary
+	Awaiting      bool        // the next model call waits for the summary, or to be counted
 	// Squeezed: a summary was begun for a model call that does not fit, since the
 	// model last answered. Overflow is the refusal that it is for; nil: an estimate.
 	Squeezed bool
@@ -138,6 +138,11 @@ type Live struct {
 	// Ceiling a size that it refused; 0 is not known.
 	Scale   float64
 	Ceiling int
+	// Counted is the newest count of the window; nil: none. Counting is the one that the
+	// next model call waits for.
+	Counted     *count
+	Counting    *count
+	CountSerial uint64 // of the newest one
 
 	Prep       *preparation      // messages that wait for hooks; nil: none
 	Waits      []wait            // hooks that were asked; never changed in place
@@ -182,6 +187,8 @@ type Settings struct {
 	// nil is none. It is never changed in place.
 	OwnServers map[string]OwnServers
 	TokenLimit int // of the window
+	// Count: windows can be counted, where the vocabulary of the model is known.
+	Count      bool
 	ApproveAll bool
 	Compaction Compaction
 	Rules      policy.Rules // of hosts
@@ -224,7 +231,9 @@ type ModelCall struct {
 	MessageID string
 	Shown     bool // a message_start was published
 	Started   time.Time
-	Tokens    int // of the whole request, estimated
+	// Tokens is the size of the whole request, as far as it was known; Estimate is the
+	// estimate alone.
+	Tokens, Estimate int
 }
 
 // Fence says which state of the session an effect belongs to.

@@ -115,6 +115,8 @@ func (m *machine) step(body Body) error {
 		m.cancelCompaction()
 	case CompactionDone:
 		m.compactionDone(in)
+	case Counted:
+		m.counted(in)
 	case HookDone:
 		m.hookDone(in)
 	case GoBack:
@@ -138,17 +140,22 @@ func (m *machine) step(body Body) error {
 	case CommandDone:
 		m.commandDone(in)
 	case Close:
-		if in.Ask && m.hooked() && m.s.Phase() != Ending && m.s.SessionID != "" {
-			m.hangUp(in)
-			return nil
-		}
-		m.close(in)
+		m.closes(in)
 	case Suspend:
 		m.suspend(in)
 	default:
 		return fmt.Errorf("turn: unknown input %T", body)
 	}
 	return nil
+}
+
+// closes ends the session, once the hook for that was asked where one is.
+func (m *machine) closes(in Close) {
+	if in.Ask && m.hooked() && m.s.Phase() != Ending && m.s.SessionID != "" {
+		m.hangUp(in)
+		return
+	}
+	m.close(in)
 }
 
 // emit makes an event, folds it, and puts it on the list of what is to be
@@ -273,9 +280,10 @@ func (m *machine) configure(in Configure) error {
 		effort = *in.Effort
 	}
 	if model != m.s.Model {
-		m.s.Live.Scale, m.s.Live.Ceiling = 0, 0 // another model has other words
+		m.s.Live.Scale, m.s.Live.Ceiling, m.s.Live.Counted = 0, 0, nil // another model has other words
 	}
-	if in.Model != nil && model != m.s.Model || effort != m.s.Effort {
+	// Who chooses a model waits for the event, also where it is the one in use.
+	if in.Model != nil || effort != m.s.Effort {
 		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, Cause: in.Cause})
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {

@@ -18,6 +18,7 @@ import (
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/model"
+	"github.com/transom-run/transom/model/tokens"
 	"github.com/transom-run/transom/tool"
 )
 
@@ -73,6 +74,7 @@ type player struct {
 	free       bool     // of the newest permission prepared
 	agent      string   // whose model answers
 	compaction uint64   // the newest summary asked for
+	counting   uint64   // id of the newest count
 }
 
 func play(t *testing.T, commands string) string {
@@ -193,6 +195,9 @@ func (p *player) show(r *Ready) {
 			n := len(e.Request.Messages) - 1
 			p.compaction = e.ID
 			fmt.Fprintf(&p.b, "→ summarise %s\n", showMessages(e.Request.Messages[:n]))
+		case *StartCount:
+			p.counting = e.ID
+			fmt.Fprintf(&p.b, "→ %scount %d messages for %s\n", of(e.Agent), len(e.Messages), e.Model)
 		case *CallHook:
 			fmt.Fprintf(&p.b, "→ %shook %s%s\n", of(e.Agent), e.Kind, hookInput(e.Input))
 		case *StartTimer:
@@ -376,6 +381,7 @@ func settings(o map[string]string) Settings {
 	_, reads := o["reads"]
 	_, compacts := o["compacts"]
 	_, completes := o["completes"]
+	_, counts := o["counts"]
 	var wanted uint64
 	if _, ok := o["composes"]; ok {
 		wanted = 1
@@ -395,7 +401,7 @@ func settings(o map[string]string) Settings {
 			agents = append(agents, AgentDef{Name: kind})
 		}
 	}
-	return Settings{Agents: agents, Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: limit, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads, completes, len(agents) > 0), Compaction: Compaction{Enabled: compacts, Background: background, Blocking: blocking}, FilesDir: "/files", Rules: rules(o)}
+	return Settings{Agents: agents, Notice: o["notice"], Hidden: Filter{hides, strings.Split(hidden, ",")}, System: "SYS", Wanted: wanted, TokenLimit: limit, Count: counts, ApproveAll: !ask, Remote: remote, Streaming: stream, BuiltIns: builtIns(reads, completes, len(agents) > 0), Compaction: Compaction{Enabled: compacts, Background: background, Blocking: blocking}, FilesDir: "/files", Rules: rules(o)}
 }
 
 // builtIns are tools of this process that the model has where it can read files.
@@ -500,6 +506,18 @@ func (p *player) command(name string) {
 		p.do(Compact{Instructions: p.word()})
 	case "cancel-compaction":
 		p.do(CancelCompaction{})
+	case "counted":
+		in := Counted{Agent: p.agent, ID: p.counting}
+		if word := p.word(); word != "unknown" {
+			in.Encoding = tokens.O200k
+			for i, into := range []*int{&in.Size.System, &in.Size.Messages, &in.Size.Tools} {
+				if i > 0 {
+					word = p.word()
+				}
+				*into, _ = strconv.Atoi(word)
+			}
+		}
+		p.do(in)
 	case "summary":
 		in := CompactionDone{ID: p.compaction, Took: time.Second}
 		if text := p.word(); text == "fail" {

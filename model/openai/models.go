@@ -25,7 +25,8 @@ func ParseModels(data []byte) ([]model.Info, error) {
 				Context int `json:"n_ctx_train"` // llama.cpp
 			} `json:"meta"`
 			Capabilities struct {
-				Supports struct {
+				Tokenizer string `json:"tokenizer"`
+				Supports  struct {
 					Vision bool `json:"vision"`
 				} `json:"supports"`
 				Limits struct {
@@ -45,7 +46,7 @@ func ParseModels(data []byte) ([]model.Info, error) {
 			continue
 		}
 		info := model.Info{ID: m.ID, Name: m.Name, Vision: m.Capabilities.Supports.Vision,
-			Images: model.ImageLimits(m.Capabilities.Limits.Vision), MaxOutput: m.Capabilities.Limits.Output, Raw: raw}
+			Images: model.ImageLimits(m.Capabilities.Limits.Vision), Tokenizer: m.Capabilities.Tokenizer, MaxOutput: m.Capabilities.Limits.Output, Raw: raw}
 		if info.Name == "" {
 			info.Name = m.ID
 		}

@@ -314,7 +314,7 @@ func TestModels(t *testing.T) {
 		if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-secret-key-1234" {
 			http.Error(w, "?", 400)
 		}
-		io.WriteString(w, `{"object":"list","data":[{"id":"a","name":"A","capabilities":{"supports":{"vision":true},"limits":{"max_context_window_tokens":128000,"max_output_tokens":5,"vision":{"supported_media_types":["image/png"],"max_prompt_images":3,"max_prompt_image_size":99}}}},
+		io.WriteString(w, `{"object":"list","data":[{"id":"a","name":"A","capabilities":{"tokenizer":"o200k_base","supports":{"vision":true},"limits":{"max_context_window_tokens":128000,"max_output_tokens":5,"vision":{"supported_media_types":["image/png"],"max_prompt_images":3,"max_prompt_image_size":99}}}},
 			{"id":"b","context_length":7},7,{"id":"c","max_model_len":9},{"id":"d","meta":{"n_ctx_train":11}},{"name":"no id"}]}`)
 	}, nil)
 	got, err := p.Models(t.Context())
@@ -324,7 +324,7 @@ func TestModels(t *testing.T) {
 	for i := range got {
 		got[i].Raw = nil
 	}
-	want := []model.Info{{ID: "a", Name: "A", ContextWindow: 128000, MaxOutput: 5, Vision: true, Images: model.ImageLimits{Types: []string{"image/png"}, Count: 3, Bytes: 99}},
+	want := []model.Info{{ID: "a", Name: "A", ContextWindow: 128000, MaxOutput: 5, Vision: true, Tokenizer: "o200k_base", Images: model.ImageLimits{Types: []string{"image/png"}, Count: 3, Bytes: 99}},
 		{ID: "b", Name: "b", ContextWindow: 7}, {ID: "c", Name: "c", ContextWindow: 9}, {ID: "d", Name: "d", ContextWindow: 11}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
