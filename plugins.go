@@ -102,14 +102,12 @@ func (r *Runtime) plug(s *loaded, dir string) {
 			continue
 		}
 		problems = append(problems, p.Problems...)
-		if len(p.Hooks) > 0 {
-			problems = append(problems, "plugin "+p.Name+": its hooks are not run, since Transom runs the hooks of hosts only: "+strings.Join(p.Hooks, ", "))
-		}
 		list = append(list, sessionPlugin{p, d.market})
 	}
 	s.plugins.mu.Lock()
 	defer s.plugins.mu.Unlock()
 	s.plugins.list, s.plugins.problems = list, problems
+	r.hook(s)
 }
 
 // equip reads a session's plugins and skills for a working directory, where what a
@@ -154,6 +152,8 @@ func (h *Session) ReloadPlugins(ctx context.Context) error {
 	dir := h.sess.View().Dir
 	h.rt.plug(h.sess, dir)
 	h.rt.scanAgents(h.sess, dir)
+	hooked := h.sess.plugins.hooked()
+	h.sess.Post(turn.Configure{Settings: func(set *turn.Settings) { set.FileHooks = hooked }}, nil, nil)
 	err := errors.Join(h.rt.renewSkills(ctx, h.sess, true), h.refreshAgents(ctx))
 	h.sess.warnPlugins()
 	return wrap("session.plugins.reload", h.id, err)
@@ -186,19 +186,4 @@ func (r *Runtime) PlugEverywhere(dirs []string) error {
 	defer r.mu.Unlock()
 	r.plugged.everywhere = slices.Clone(dirs)
 	return nil
-}
-
-// IdleHooks names the files of hooks that plugins of the runtime bring and that
-// nothing runs: Transom runs the hooks of hosts.
-func (r *Runtime) IdleHooks() (out []string) {
-	dirs := r.everywhere()
-	for _, i := range r.enabledPlugins() {
-		dirs = append(dirs, i.Dir)
-	}
-	for _, d := range dirs {
-		if p, err := plugin.Load(d); err == nil {
-			out = append(out, p.Hooks...)
-		}
-	}
-	return out
 }

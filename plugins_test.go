@@ -45,7 +45,7 @@ func TestPlugins(t *testing.T) {
 	}
 	rt := open()
 	named := pluginAt(t, filepath.Join(dir, "named"), "named", "1")
-	put(t, filepath.Join(named, "hooks.json"), "{}")
+	put(t, filepath.Join(named, "hooks.json"), `{"hooks":{"notification":[{"bash":"x"}]}}`)
 	direct := pluginAt(t, filepath.Join(dir, "direct"), "direct", "1")
 	if _, err := rt.InstallPlugin("direct", ""); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestPlugins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w, ok := e.Payload.(event.SessionWarning); ok {
-			if !strings.Contains(w.Message, "nowhere") || !strings.Contains(w.Message, "its hooks are not run") {
+			if !strings.Contains(w.Message, "nowhere") || !strings.Contains(w.Message, `hooks of "notification" are not run`) {
 				t.Errorf("the warning reads %s", w.Message)
 			}
 			break
@@ -85,8 +85,8 @@ func TestPlugins(t *testing.T) {
 	if err := rt.PlugEverywhere([]string{filepath.Join(dir, "nowhere")}); !errors.Is(err, &transom.Error{Kind: transom.KindInvalidParams}) {
 		t.Errorf("a plugin that there is not: %v", err)
 	}
-	if hooks := rt.IdleHooks(); hooks != nil {
-		t.Errorf("hooks of installed plugins: %q", hooks)
+	if hooks, problems := rt.PluginHooks(); hooks != nil || problems != nil {
+		t.Errorf("hooks of installed plugins: %v, %q", hooks, problems)
 	}
 	if err := rt.Close(ctx); err != nil {
 		t.Fatal(err)

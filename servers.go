@@ -89,6 +89,7 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 // default one.
 func (r *Runtime) furnish(ctx context.Context, s *loaded, cfg SessionConfig, set *turn.Settings) (*event.SubagentSelected, error) {
 	r.equip(s, cfg.Dir, true, cfg.Skills, &cfg.ConfigDiscovery, cfg.PluginDirectories)
+	set.FileHooks = s.plugins.hooked()
 	selected, err := s.agents.begin(cfg)
 	if err != nil {
 		return nil, err

@@ -217,6 +217,7 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 	}
 	out.TokenLimit, out.Count = s.models.window(), true
 	r.equip(s, dir, fresh || dir != v.Dir, cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories)
+	out.FileHooks = s.plugins.hooked()
 	renewed, err := s.agents.resume(cfg)
 	if err != nil {
 		return out, err

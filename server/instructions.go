@@ -95,11 +95,13 @@ func instructionPaths(c *conn, p *projectsParams) (any, error) {
 // discoverHooks finds none that would be run: hooks are the hosts' own. Those of
 // plugins are told of.
 func discoverHooks(_ context.Context, c *conn, p *projectsParams) (any, error) {
-	warnings := []string{}
+	hooks, warnings := []any{}, []string{}
 	if !p.ExcludeHostHooks {
-		for _, file := range c.srv.cfg.Runtime.IdleHooks() {
-			warnings = append(warnings, file+" is not run: Transom runs the hooks of hosts only")
+		found, problems := c.srv.cfg.Runtime.PluginHooks()
+		for _, h := range found {
+			hooks = append(hooks, map[string]any{"id": h.ID, "hookType": h.Event, "origin": "plugin", "source": h.Plugin, "enabled": true})
 		}
+		warnings = append(warnings, problems...)
 	}
-	return map[string]any{"hooks": []any{}, "errors": []string{}, "warnings": warnings}, nil
+	return map[string]any{"hooks": hooks, "errors": []string{}, "warnings": warnings}, nil
 }

@@ -29,7 +29,7 @@ func TestPlugins(t *testing.T) {
 	dir := t.TempDir()
 	writeSkill(t, filepath.Join(dir, "p", "skills"), "of-p", "x")
 	writeFile(t, filepath.Join(dir, "p", "plugin.json"), `{"name":"p","version":"1.0"}`)
-	writeFile(t, filepath.Join(dir, "p", "hooks.json"), `{}`)
+	writeFile(t, filepath.Join(dir, "p", "hooks.json"), `{"hooks":{"preToolUse":[{"bash":"true"}],"notification":[{"bash":"true"}]}}`)
 	writeFile(t, filepath.Join(dir, "marketplace.json"), `{"name":"m","plugins":[{"name":"p","source":"./p","description":"d"}]}`)
 
 	var added struct{ Name string }
@@ -87,8 +87,15 @@ func TestPlugins(t *testing.T) {
 	if c.ok("plugins.updateAll", obj{}, &updated); len(updated.Results) != 1 || !updated.Results[0].Success {
 		t.Errorf("%+v", updated)
 	}
-	var hooks struct{ Hooks, Warnings, Errors []any }
-	if c.ok("hooks.discover", obj{}, &hooks); hooks.Hooks == nil || len(hooks.Warnings) != 1 || hooks.Errors == nil {
+	var hooks struct {
+		Hooks []struct {
+			ID, HookType, Origin, Source string
+			Enabled                      bool
+		}
+		Warnings, Errors []string
+	}
+	if c.ok("hooks.discover", obj{}, &hooks); len(hooks.Hooks) != 1 || hooks.Hooks[0].ID == "" || hooks.Hooks[0].HookType != "preToolUse" ||
+		hooks.Hooks[0].Origin != "plugin" || hooks.Hooks[0].Source != "p" || !hooks.Hooks[0].Enabled || len(hooks.Warnings) != 1 || hooks.Errors == nil {
 		t.Errorf("%+v", hooks)
 	}
 	c.ok("plugins.install", obj{"source": filepath.Join(dir, "p")}, &install)

@@ -30,7 +30,7 @@ func storeMethods() map[string]handler {
 		"sessions.save":                   ordered(saveStored),
 		"sessions.close":                  ordered(closeStored),
 		"sessions.releaseLock":            ordered(releaseStored),
-		"sessions.reloadPluginHooks":      plain(reloadHooks),
+		"sessions.reloadPluginHooks":      waiting(reloadHooks),
 		"sessions.loadDeferredRepoHooks":  plain(loadHooks),
 	}
 }
@@ -325,7 +325,9 @@ func bulkDelete(ctx context.Context, c *conn, p *idsParams) (any, error) {
 }
 
 // reloadHooks and loadHooks: no hooks are read from files.
-func reloadHooks(*conn, *noParams) (any, error) { return struct{}{}, nil }
+func reloadHooks(ctx context.Context, s *transom.Session, _ *target) (any, error) {
+	return struct{}{}, s.ReloadPlugins(ctx)
+}
 
 func loadHooks(*conn, *noParams) (any, error) {
 	return map[string]any{"startupPrompts": []string{}, "hookCount": 0}, nil

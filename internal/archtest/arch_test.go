@@ -106,6 +106,7 @@ var layers = []struct {
 	{"internal/jsonstring", -1},
 	{"internal/jsonrpc2", 0},
 	{"internal/shell", 0},
+	{"internal/hookfile", 1},
 	{"internal/picture", 0},
 	{"internal/cron", 0},
 	{"internal/factory", 0},

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/transom-run/transom/internal/hookfile"
 	"github.com/transom-run/transom/internal/skill"
 )
 
@@ -30,8 +31,8 @@ type Plugin struct {
 	// Servers are its MCP servers by name, each as its configuration stands there;
 	// ${PLUGIN_ROOT} and ${CLAUDE_PLUGIN_ROOT} in it are the plugin's directory.
 	Servers map[string]json.RawMessage
-	// Hooks are the files of its hooks, absolute.
-	Hooks []string
+	// Hooks are its hooks, in the order of its files.
+	Hooks []hookfile.Hook
 	// Problems are parts that could not be read.
 	Problems []string
 }
@@ -82,7 +83,7 @@ func Load(dir string) (Plugin, error) {
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return p, fmt.Errorf("the manifest of the plugin in %s cannot be read: %w", dir, err)
-	case !exists(root, "SKILL.md") && !exists(root, "skills") && !exists(root, ".mcp.json"):
+	case !exists(root, "SKILL.md") && !exists(root, "skills") && !exists(root, ".mcp.json") && !exists(root, "hooks.json"):
 		return p, fmt.Errorf("%s is no plugin: it has neither a plugin.json nor a SKILL.md", dir)
 	}
 	if m.Name != "" {
@@ -215,19 +216,48 @@ func Expand(raw json.RawMessage, root string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer("${PLUGIN_ROOT}", inner, "${CLAUDE_PLUGIN_ROOT}", inner).Replace(string(raw)))
 }
 
+// hooks reads hooks.json, or else hooks/hooks.json, and what the manifest says or where
+// it says it is.
 func (p *Plugin) hooks(root *os.Root, named json.RawMessage) {
-	files := []string{"hooks.json", "hooks/hooks.json"}
-	var more paths
-	if json.Unmarshal(named, &more) == nil {
-		files = append(files, more...)
+	take := func(where string, raw []byte) {
+		found, problems, err := hookfile.Parse(raw, hookfile.Source{Name: "the plugin " + p.Name, Root: p.Dir})
+		if err != nil {
+			p.problem("the hooks of %s are not run: %v", where, err)
+		}
+		for _, text := range problems {
+			p.problem("%s: %s", where, text)
+		}
+		p.Hooks = append(p.Hooks, found...)
 	}
-	for _, f := range files {
-		if f, ok := p.inside(f); ok && exists(root, f) {
-			full := filepath.Join(p.Dir, filepath.FromSlash(f))
-			if !slices.Contains(p.Hooks, full) {
-				p.Hooks = append(p.Hooks, full)
+	var files, more paths
+	for _, f := range []string{"hooks.json", "hooks/hooks.json"} {
+		if exists(root, f) {
+			files = append(files, f)
+			break
+		}
+	}
+	var inline map[string]json.RawMessage
+	switch {
+	case len(named) == 0 || string(named) == "null":
+	case json.Unmarshal(named, &more) == nil:
+		for _, f := range more {
+			if f, ok := p.inside(f); ok && !slices.Contains(files, f) {
+				files = append(files, f)
 			}
 		}
+	case json.Unmarshal(named, &inline) == nil && inline["hooks"] == nil:
+		named, _ = json.Marshal(map[string]any{"hooks": inline}) // it was decoded from JSON
+		take("its manifest", named)
+	default:
+		take("its manifest", named)
+	}
+	for _, f := range files {
+		raw, err := read(root, f)
+		if err != nil {
+			p.problem("the hooks of %s are not run: %v", f, err)
+			continue
+		}
+		take(f, raw)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestLoad(t *testing.T) {
 	put(t, filepath.Join(dir, "agents", "notes.txt"), "x")
 	put(t, filepath.Join(dir, ".mcp.json"), `{"mcpServers":{"one":{"command":"node","args":["${PLUGIN_ROOT}/s.js"]}}}`)
 	put(t, filepath.Join(dir, "servers.json"), `{"two":{"url":"http://localhost"}}`)
-	hooks := put(t, filepath.Join(dir, "hooks", "hooks.json"), `{}`)
+	put(t, filepath.Join(dir, "hooks", "hooks.json"), `{"hooks":{"Stop":[{"hooks":[{"command":"x"}]}]}}`)
 	p, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +50,8 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff([]string{agent}, p.Agents); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{hooks}, p.Hooks); diff != "" {
-		t.Error(diff)
+	if len(p.Hooks) != 1 || p.Hooks[0].Event != "agentStop" || p.Hooks[0].Source.Root != dir {
+		t.Errorf("hooks: %+v", p.Hooks)
 	}
 	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], `"../out"`) {
 		t.Errorf("problems: %q", p.Problems)
@@ -139,4 +139,35 @@ func FuzzManifests(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Hooks stand in a file, in several, or in the manifest itself; a file that is none is
+// a problem, and the rest of the plugin stays.
+func TestHooks(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{}`: "root", `{"hooks":"./more.json"}`: "root more", `{"hooks":["more.json","../out.json","hooks.json"]}`: "root more",
+		`{"hooks":{"preToolUse":[{"bash":"inline"}]}}`: "inline root", `{"hooks":{"hooks":{"preToolUse":[{"bash":"inline"}]}}}`: "inline root",
+		`{"hooks":"bad.json"}`: "root", `{"hooks":3}`: "root",
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "plugin.json"), manifest)
+		put(t, filepath.Join(dir, "hooks.json"), `{"hooks":{"preToolUse":[{"bash":"root"}]}}`)
+		put(t, filepath.Join(dir, "hooks", "hooks.json"), `{"hooks":{"preToolUse":[{"bash":"not beside the other"}]}}`)
+		put(t, filepath.Join(dir, "more.json"), `{"hooks":{"preToolUse":[{"bash":"more"}]}}`)
+		put(t, filepath.Join(dir, "bad.json"), `{"version":7}`)
+		p, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range p.Hooks {
+			got = append(got, h.Shell)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s: %s", manifest, diff)
+		}
+		if bad := strings.Contains(manifest, "bad") || strings.Contains(manifest, "../out") || strings.Contains(manifest, "3"); bad != (len(p.Problems) > 0) {
+			t.Errorf("%s: problems %q", manifest, p.Problems)
+		}
+	}
 }

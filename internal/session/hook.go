@@ -14,7 +14,7 @@ import (
 // objects. A nil output is no verdict.
 type Hooker func(ctx context.Context, kind string, input json.RawMessage) (json.RawMessage, error)
 
-// SetHooker says who answers hooks for a client.
+// SetHooker says who answers hooks for a client, or for the files (turn.FileHooks).
 func (s *Session) SetHooker(clientID string, h Hooker) { s.hookers.Store(clientID, h) }
 
 // Times that hooks may take. A hook at the end of a session holds up whoever
@@ -89,17 +89,24 @@ func (s *Session) compose(ctx context.Context, e *turn.CallHook) {
 	}
 }
 
-// AskHooks asks the attached clients that have hooks about something that no turn
+// AskHooks asks the hooks of files and of attached clients about something that no turn
 // waits for, and returns what they came to; nil is no verdict.
 func (s *Session) AskHooks(ctx context.Context, kind turn.HookKind, input json.RawMessage) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it did not answer within %s", hookTime))
 	defer cancel()
 	var merged map[string]json.RawMessage
-	for _, c := range s.View().Live.Clients {
-		if !c.Hooks {
-			continue
+	var asked []string
+	live := &s.View().Live
+	if live.Settings.FileHooks {
+		asked = append(asked, turn.FileHooks)
+	}
+	for _, c := range live.Clients {
+		if c.Hooks {
+			asked = append(asked, c.ID)
 		}
-		out, err := s.askHook(ctx, c.ID, &turn.CallHook{Kind: kind, Input: input})
+	}
+	for _, id := range asked {
+		out, err := s.askHook(ctx, id, &turn.CallHook{Kind: kind, Input: input})
 		if err == nil {
 			merged, err = merge(merged, out)
 		}

@@ -1,5 +1,5 @@
-// Package shell runs commands that a person asked for, beside the turns of a
-// session.
+// Package shell runs commands that a person or a file of hooks asked for, beside the
+// tools of a session.
 //
 //	p, err := shell.Start(shell.Config{Dir: dir, Command: "make test", Output: show})
 //	…
@@ -24,6 +24,7 @@
 package shell
 
 import (
+	"bytes"
 	"errors"
 	"os/exec"
 	"sync"
@@ -33,6 +34,8 @@ import (
 // Config says what to run.
 type Config struct {
 	Command string
+	Argv    []string // run instead of Command, without a shell; nil is none
+	Stdin   []byte   // what it reads; nil is nothing
 	Dir     string   // the working directory
 	Env     []string // the whole environment
 	// Timeout ends the command; 0 lets it run.
@@ -72,8 +75,11 @@ func Start(cfg Config) (*Process, error) {
 	if cfg.Grace <= 0 {
 		cfg.Grace = 2 * time.Second
 	}
-	p := &Process{cfg: cfg, cmd: command(cfg.Command), done: make(chan struct{})}
+	p := &Process{cfg: cfg, cmd: command(cfg), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.WaitDelay = cfg.Dir, cfg.Env, lingering
+	if cfg.Stdin != nil {
+		p.cmd.Stdin = bytes.NewReader(cfg.Stdin)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = stream{cfg.Output, false}, stream{cfg.Output, true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

@@ -7,9 +7,14 @@ import (
 	"os/exec"
 )
 
-// command is a shell. There are no process groups here: ending it ends the shell
-// alone.
-func command(text string) *exec.Cmd { return exec.Command("cmd", "/c", text) }
+// command is a shell, or a program. There are no process groups here: ending it ends
+// the one process alone.
+func command(cfg Config) *exec.Cmd {
+	if cfg.Argv != nil {
+		return exec.Command(cfg.Argv[0], cfg.Argv[1:]...)
+	}
+	return exec.Command("cmd", "/c", cfg.Command)
+}
 
 func signal(p *os.Process, _ Signal) bool { return p.Kill() == nil }
 

@@ -8,13 +8,17 @@ import (
 	"syscall"
 )
 
-// command is a shell that leads a process group of its own.
-func command(text string) *exec.Cmd {
-	shell := "/bin/sh"
-	if path, err := exec.LookPath("bash"); err == nil {
-		shell = path
+// command is a shell, or a program, that leads a process group of its own.
+func command(cfg Config) *exec.Cmd {
+	argv := cfg.Argv
+	if argv == nil {
+		shell := "/bin/sh"
+		if path, err := exec.LookPath("bash"); err == nil {
+			shell = path
+		}
+		argv = []string{shell, "-c", cfg.Command}
 	}
-	cmd := exec.Command(shell, "-c", text)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }

@@ -81,9 +81,9 @@ func (s *State) Owner(command string) string {
 	return ""
 }
 
-// Hooked reports whether somebody attached has hooks.
+// Hooked reports whether there are hooks: of files, or of somebody attached.
 func (s *State) Hooked() bool {
-	return slices.ContainsFunc(s.Live.Clients, func(c Client) bool { return c.Hooks })
+	return s.Live.Settings.FileHooks || slices.ContainsFunc(s.Live.Clients, func(c Client) bool { return c.Hooks })
 }
 
 // Elicits reports whether somebody attached can ask a user for something.

@@ -36,7 +36,7 @@ const (
 	HookConnect HookKind = "connect"
 )
 
-// CallHook asks the clients that have hooks, one after the other, and posts
+// CallHook asks the hooks of files and the clients that have some, in turn, and posts
 // HookDone. What they answer is merged: a denial stands, later values replace
 // earlier ones.
 type CallHook struct {
@@ -70,10 +70,11 @@ type wait struct {
 	outcome *tool.Outcome // of the call, where it has run
 }
 
-// hooked reports whether some client has hooks.
-func (m *machine) hooked() bool {
-	return slices.ContainsFunc(m.s.Live.Clients, func(c Client) bool { return c.Hooks })
-}
+// hooked reports whether there are hooks.
+func (m *machine) hooked() bool { return m.s.Hooked() }
+
+// FileHooks stands in the list of clients for the hooks of files.
+const FileHooks = "files"
 
 // hook asks. fields are added to what every hook is told.
 func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields map[string]any) {
@@ -97,6 +98,9 @@ func (m *machine) hook(kind HookKind, call string, outcome *tool.Outcome, fields
 	l := &m.s.Live
 	l.HookSerial++
 	var clients []string
+	if l.Settings.FileHooks {
+		clients = append(clients, FileHooks)
+	}
 	for _, c := range l.Clients {
 		if c.Hooks {
 			clients = append(clients, c.ID)

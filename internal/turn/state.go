@@ -206,6 +206,7 @@ type Settings struct {
 	Agents     []AgentDef // the kinds of agents that can be started
 	Search     Search     // which tools are held back
 	Credits    float64    // what the session may cost, in AI credits; 0 is anything
+	FileHooks  bool       // hooks of files are asked, before those of clients
 	Notice     string     // what the model is told behind a prompt, once in a window; "" is nothing
 }
 
