@@ -139,6 +139,12 @@ func home(cfg Config) (string, error) {
 // NewSessionID makes a random id, as sessions have that are given none.
 func NewSessionID() string { return session.NewID() }
 
+// Warm makes what the first session of the process needs and opening a runtime leaves
+// for later. Nothing depends on it but how long that session takes to be made; a
+// server calls it when it has answered its first client. Calls after the first cost
+// nothing.
+func (r *Runtime) Warm() { turn.Warm() }
+
 // Home returns the directory of all state; "" where the store was given.
 func (r *Runtime) Home() string { return r.cfg.Home }
 

@@ -14,6 +14,12 @@ type rule struct {
 	result any  // of an ignored input
 }
 
+// Warm makes the tables that the first step of the process would make.
+func Warm() {
+	table.Get()
+	folds.Get()
+}
+
 func to(p ...Phase) rule { return rule{to: p} }
 
 var (
