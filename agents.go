@@ -155,10 +155,23 @@ func (s *agentSet) startable(infer bool) []agents.Definition {
 	})
 }
 
-// kinds are the agents that can be started, as the core knows them.
+// kinds are the agents that can be started, as the core knows them. Sessions that
+// have Transom's own and no others share one list.
 func (s *agentSet) kinds() []turn.AgentDef {
+	s.mu.Lock()
+	usual := len(s.own)+len(s.found)+len(s.excluded)+len(s.disabled) == 0
+	s.mu.Unlock()
+	if usual {
+		return usualKinds()
+	}
+	return defined(s.startable(false))
+}
+
+var usualKinds = sync.OnceValue(func() []turn.AgentDef { return defined(agents.BuiltIn()) })
+
+func defined(list []agents.Definition) []turn.AgentDef {
 	var out []turn.AgentDef
-	for _, d := range s.startable(false) {
+	for _, d := range list {
 		out = append(out, turn.AgentDef{
 			Name: d.Name, DisplayName: d.DisplayName, Description: d.Description, Tools: filter(d.Tools), Model: d.Model, Effort: d.ReasoningEffort,
 			NoInfer: d.NoInfer,
@@ -287,6 +300,7 @@ func (m *systemMessage) agentMessage(ctx context.Context, dir, kind string) (str
 	m.mu.Unlock()
 	s.Repository = prompt.Repository(dir)
 	s.Instructions = m.instructions(dir)
+	s.Servers = m.servers(kind)
 	c := prompt.Config{Mode: "customize", Sections: map[string]prompt.Override{prompt.Identity: {Action: prompt.Replace, Content: d.Prompt}}, Content: m.agents.preloaded(d)}
 	return prompt.Compose(ctx, c, s, nil)
 }
@@ -409,11 +423,8 @@ func (h *Session) DisableAgents(ctx context.Context, names []string) error {
 
 // refreshAgents offers the model the agents as they are now.
 func (h *Session) refreshAgents(ctx context.Context) error {
-	own, err := h.sess.offered(nil)
-	if err != nil {
-		return err
-	}
-	_, err = h.sess.Do(ctx, turn.Configure{Settings: func(s *turn.Settings) {
+	own := h.sess.offered(nil)
+	_, err := h.sess.Do(ctx, turn.Configure{Settings: func(s *turn.Settings) {
 		s.BuiltIns = own
 		h.sess.agents.settle(s)
 	}}, nil)

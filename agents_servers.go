@@ -40,6 +40,7 @@ type kindServers struct {
 	setting sync.Mutex // held while the host is told what there is
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
+	said    map[string]string // what the newest system message of such an agent is to hold of servers
 }
 
 // update takes the agents that there are, and returns what their servers are in
@@ -199,7 +200,7 @@ func (r *Runtime) connectOwn(ctx context.Context, s *loaded, kind string) {
 	if k == nil {
 		return
 	}
-	h, err := own.hosted(k, func() (mcp.Host, error) { return r.newHost(s, &MCPConfig{}, s.ownNews(kind, k)) })
+	h, err := own.hosted(k, func() (mcp.Host, error) { return r.newHost(s, kind, &MCPConfig{}, s.ownNews(kind, k)) })
 	if err != nil {
 		s.tell(event.SessionWarning{WarningType: "mcp", Message: "The MCP servers of the agent " + kind + " are left out: " + err.Error()})
 	}
@@ -249,7 +250,15 @@ func (s *loaded) ownChanged(kind string, k *kindServers, anew bool) {
 	}
 	k.posting.Lock()
 	defer k.posting.Unlock()
-	tools := h.Tools()
+	tools, said := h.Tools(), h.Instructions()
+	if anew && len(said) > 0 || !maps.Equal(said, k.said) {
+		k.said = said
+		s.Post(turn.Configure{Settings: func(set *turn.Settings) {
+			if set.Kind == kind && set.Wanted > 0 {
+				set.Wanted++
+			}
+		}}, nil, nil)
+	}
 	if !anew && slices.EqualFunc(tools, k.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
 		return
 	}

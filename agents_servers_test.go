@@ -2,6 +2,7 @@ package transom_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/mcp"
 	"github.com/transom-run/transom/mcp/host"
 	"github.com/transom-run/transom/mcp/mcptest"
 	"github.com/transom-run/transom/model"
@@ -228,5 +230,56 @@ func TestPluginAgents(t *testing.T) {
 	}
 	if got := results(agent); len(got) != 1 || got[0] != dir {
 		t.Errorf("the agent read %q, want %q", got, dir)
+	}
+}
+
+// What was approved of a session's server is not approved of an agent's own server of
+// the same name. Whoever calls, the hook before the call is told.
+func TestSameNamedServers(t *testing.T) {
+	task := func(id string) model.Message {
+		return call(id, "task", `{"agent_type":"buyer","name":"`+id+`","description":"d","prompt":"buy","mode":"sync"}`)
+	}
+	w := servers(t,
+		call("a", "s-where", `{}`), call("b", "s-where", `{}`), model.Message{Text: "one"},
+		task("k"), call("c", "s-where", `{}`), call("d", "s-where", `{}`), model.Message{Text: "bought"}, model.Message{Text: "two"},
+		call("e", "s-where", `{}`), model.Message{Text: "three"})
+	var mu sync.Mutex
+	var asked, hooked []string
+	s := w.create(transom.SessionConfig{
+		MCP:    &transom.MCPConfig{Servers: map[string]mcp.Server{"s": mcptest.Server("plain")}},
+		Agents: []transom.Agent{{Name: "buyer", Prompt: "You buy.", MCPServers: map[string]any{"s": ownServer("plain")}}},
+		OnPermission: func(_ context.Context, r transom.PermissionRequest) transom.Decision {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(string(r.Raw), `"kind":"mcp"`) {
+				asked = append(asked, r.ToolCallID)
+			}
+			return transom.Decision{Kind: "approve-for-session"}
+		},
+		OnHook: func(_ context.Context, kind string, input json.RawMessage) (json.RawMessage, error) {
+			if kind == "preMcpToolCall" {
+				var in struct{ SessionID, ParentSessionID, ToolCallID string }
+				if err := json.Unmarshal(input, &in); err != nil {
+					return nil, err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				hooked = append(hooked, in.ToolCallID+" "+in.SessionID+" "+in.ParentSessionID)
+			}
+			return nil, nil
+		},
+	})
+	for _, want := range []string{"one", "two", "three"} {
+		if got := w.send(s, "go"); got != want {
+			t.Fatalf("answered %q, not %q", got, want)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(asked, []string{"a", "c"}) {
+		t.Errorf("asked about %q", asked)
+	}
+	if want := []string{"a " + s.ID() + " ", "b " + s.ID() + " ", "c k " + s.ID(), "d k " + s.ID(), "e " + s.ID() + " "}; !slices.Equal(hooked, want) {
+		t.Errorf("hooks were told %q, not %q", hooked, want)
 	}
 }

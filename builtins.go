@@ -3,9 +3,12 @@ package transom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
 )
@@ -78,23 +81,43 @@ type BuiltInContext struct {
 // objects.
 type RequestHandler func(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error)
 
-// hostMethod is the request that a built-in tool needs a host to answer, if any.
-func hostMethod(tool string) (method string, needs bool) {
-	switch tool {
-	case "ask_user":
-		return "userInput.request", true
-	case "exit_plan_mode":
-		return "exitPlanMode.request", true
+// hostTools names the built-in tools that need a host to answer a request, each with
+// the request.
+var hostTools = [][2]string{
+	{"ask_user", "userInput.request"},
+	{"exit_plan_mode", "exitPlanMode.request"},
+}
+
+// ownTools are a session's built-in tools, made when they are first needed: a
+// session whose host filters them out needs none.
+type ownTools struct {
+	once sync.Once
+	make func() (BuiltIns, error) // nil: there are none
+	set  BuiltIns
+	err  error
+}
+
+// get makes the tools; nil where there are none.
+func (o *ownTools) get() (BuiltIns, error) {
+	if o.make == nil {
+		return nil, nil
 	}
-	return "", false
+	o.once.Do(func() { o.set, o.err = o.make() })
+	return o.set, o.err
+}
+
+// close ends what the tools started, where they were made; they are not made after it.
+func (o *ownTools) close() error {
+	o.once.Do(func() { o.err = session.ErrUnloaded })
+	if o.set == nil {
+		return nil
+	}
+	return o.set.Close()
 }
 
 // builtIns makes the built-in tools of a session, where there are any.
-func (r *Runtime) builtIns(s *loaded, id string) {
-	if r.cfg.BuiltIns == nil {
-		return
-	}
-	s.own, s.ownErr = r.cfg.BuiltIns(BuiltInContext{
+func (r *Runtime) builtIns(s *loaded, id string) (BuiltIns, error) {
+	return r.cfg.BuiltIns(BuiltInContext{
 		SessionID: id, Files: r.storage().Dir(id), Kept: r.keptFiles(id), Home: r.cfg.Home, Environ: r.environ(), HideEnv: hiddenVariable, Secrets: r.keys.list, Ask: s.ask,
 		Dir:          func() string { return s.View().Dir },
 		Dirs:         func() []string { _, all := directories(s.View()); return all },
@@ -106,35 +129,79 @@ func (r *Runtime) builtIns(s *loaded, id string) {
 }
 
 // offered are the built-in tools that the attached hosts, and one that attaches
-// now, make possible.
-func (s *loaded) offered(answers []string) (*tool.Registry, error) {
-	if s.ownErr != nil {
-		return nil, s.ownErr
+// now, make possible. They are made when somebody looks at them, which nobody does
+// while the session's filters let none of them through.
+func (s *loaded) offered(answers []string) *tool.Registry {
+	var without []string // tools that nobody could answer
+	for _, t := range hostTools {
+		name, method := t[0], t[1]
+		if !slices.Contains(answers, method) && !s.answered(method) {
+			without = append(without, name)
+		}
+	}
+	searching := s.searching.Load()
+	return tool.Deferred(func() ([]tool.Tool, error) { return s.ownTools(without, searching) })
+}
+
+// ownTools lists the built-in tools, but for some.
+func (s *loaded) ownTools(without []string, searching bool) ([]tool.Tool, error) {
+	own, err := s.own.get()
+	if err != nil {
+		return nil, err
 	}
 	var tools []tool.Tool
-	if s.own != nil {
-		tools = slices.DeleteFunc(s.own.Tools(), func(t tool.Tool) bool {
-			method, needs := hostMethod(t.Name)
-			return needs && !slices.Contains(answers, method) && !s.answered(method)
-		})
+	if own != nil {
+		tools = slices.DeleteFunc(own.Tools(), func(t tool.Tool) bool { return slices.Contains(without, t.Name) })
 	}
 	if t, ok := s.skillTool(); ok {
 		tools = append(tools, t)
 	}
-	if s.own != nil || len(s.agents.custom()) > 0 {
+	if own != nil || len(s.agents.custom()) > 0 {
 		agents, err := s.agents.tools()
 		if err != nil {
 			return nil, err
 		}
 		tools = append(tools, agents...)
 	}
-	if s.searching.Load() {
+	if searching {
 		tools = append(tools, s.searchTool())
 	}
-	if tools == nil {
-		return nil, nil
+	return tools, nil
+}
+
+// sound reports what is wrong with built-in tools that the filters may let through.
+func sound(own *tool.Registry, s *turn.Settings) error {
+	if !s.Admits(tool.BuiltIn) {
+		return nil
 	}
-	return tool.NewRegistry(tools)
+	return own.Err()
+}
+
+// reoffer makes the built-in tools anew where a command changes which there are.
+func (s *loaded) reoffer(set *Configure) error {
+	if set.reoffers = set.scanned || set.ToolSearch != nil; !set.reoffers {
+		return nil
+	}
+	before := s.searching.Load()
+	if set.ToolSearch != nil {
+		s.searching.Store(set.ToolSearch.settings().On)
+	}
+	own := s.offered(nil)
+	v := s.View()
+	err := sound(own, &v.Live.Settings)
+	for _, client := range v.Live.Clients {
+		var tools []tool.Tool
+		for _, t := range client.Tools.All() {
+			tools = append(tools, t.Tool)
+		}
+		err = errors.Join(err, clash(own, tools, v.Live.Settings))
+	}
+	if err != nil {
+		s.searching.Store(before)
+		return err
+	}
+	set.own = own
+	return nil
 }
 
 // requester answers requests for one client.
@@ -175,6 +242,9 @@ func (s *loaded) ask(ctx context.Context, method string, params any) (json.RawMe
 // clash names the first of a host's tools that has the name of a built-in one
 // without saying that it means to take its place.
 func clash(own *tool.Registry, tools []tool.Tool, s turn.Settings) error {
+	if !s.Admits(tool.BuiltIn) {
+		return nil
+	}
 	for _, t := range tools {
 		b, taken := own.Lookup(t.Name)
 		if !taken || t.OverridesBuiltIn {
@@ -190,17 +260,13 @@ func clash(own *tool.Registry, tools []tool.Tool, s turn.Settings) error {
 // Todos reads the model's list of what is to be done, which the session's own
 // tools keep; a session without a list has none.
 func (h *Session) Todos(ctx context.Context) ([]Todo, []TodoDependency, error) {
-	if h.sess.own == nil {
-		return nil, nil, nil
+	own, err := h.sess.own.get()
+	if own == nil || err != nil {
+		return nil, nil, wrap("session.plan.readSqlTodosWithDependencies", h.id, err)
 	}
-	todos, waits, err := h.sess.own.Todos(ctx)
+	todos, waits, err := own.Todos(ctx)
 	return todos, waits, wrap("session.plan.readSqlTodosWithDependencies", h.id, err)
 }
 
 // cleanup ends what the built-in tools started.
-func (s *loaded) cleanup() error {
-	if s.own == nil {
-		return nil
-	}
-	return s.own.Close()
-}
+func (s *loaded) cleanup() error { return s.own.close() }

@@ -9,6 +9,7 @@ import (
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/tool"
 	"github.com/transom-run/transom/trace"
 )
@@ -134,6 +135,8 @@ func (a AnswerPermission) body() (turn.Body, error) {
 type Configure struct {
 	Model           *string
 	ReasoningEffort *string
+	// ContextTier is as in [SessionConfig]; a change of the model without it is none.
+	ContextTier *string
 	// Mode is "interactive", "plan" or "autopilot".
 	Mode *string
 	// Name is the session's name; AutoName never replaces one that a host gave.
@@ -162,7 +165,12 @@ type Configure struct {
 	// MaxAICredits is as in [SessionConfig]; 0 takes a limit away.
 	MaxAICredits *float64
 
+	// ToolSearch is as in [SessionConfig], from the next model call on; nil leaves it
+	// as it is.
+	ToolSearch *ToolSearch
+
 	renews   bool // the system message is another one
+	scanned  bool // skills were looked for anew
 	reoffers bool // the built-in tools are own
 	own      *tool.Registry
 }
@@ -176,8 +184,11 @@ func (c Configure) body() (turn.Body, error) {
 			return nil, &Error{Op: "session.mode.set", Kind: KindInvalidParams, Msg: "unknown mode " + *c.Mode + ": the modes are interactive, plan and autopilot"}
 		}
 	}
-	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
-	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil {
+	if err := tiered(c.ContextTier); err != nil {
+		return nil, err
+	}
+	in := turn.Configure{Model: c.Model, Effort: c.ReasoningEffort, Tier: c.ContextTier, Mode: c.Mode, Name: c.Name, AutoName: c.AutoName, Dir: c.Dir}
+	if c.AvailableTools != nil || c.ExcludedTools != nil || c.Streaming != nil || c.renews || c.reoffers || c.MaxAICredits != nil || c.ToolSearch != nil {
 		in.Settings = func(s *turn.Settings) {
 			if c.renews {
 				s.Wanted++
@@ -187,6 +198,9 @@ func (c Configure) body() (turn.Body, error) {
 			}
 			if c.reoffers {
 				s.BuiltIns = c.own
+			}
+			if c.ToolSearch != nil {
+				s.Search = c.ToolSearch.settings()
 			}
 			if c.AvailableTools != nil {
 				s.Available = filter(*c.AvailableTools)
@@ -200,6 +214,14 @@ func (c Configure) body() (turn.Body, error) {
 		}
 	}
 	return in, nil
+}
+
+// tiered checks the name of a context tier.
+func tiered(name *string) error {
+	if name == nil || *name == "" || *name == "default" || *name == model.LongContext {
+		return nil
+	}
+	return &Error{Kind: KindInvalidParams, Msg: fmt.Sprintf("unknown context tier %q: the tiers are default and long_context", *name)}
 }
 
 // filter makes a filter of a list of patterns; nil is no filter.

@@ -68,6 +68,9 @@ type SessionConfig struct {
 	// Model and ReasoningEffort are passed to the provider.
 	Model           string
 	ReasoningEffort string
+	// ContextTier is "default" or "long_context", the larger window that some models of
+	// an account have; "" is none.
+	ContextTier string
 	// Streaming asks the provider for pieces, and publishes them as they come.
 	Streaming bool
 	// Tools are what this host declares.
@@ -190,6 +193,8 @@ type ResumeConfig struct {
 	// Model and ReasoningEffort are what the log says where nil.
 	Model           *string
 	ReasoningEffort *string
+	// ContextTier is what the log says where nil; "" is none.
+	ContextTier *string
 	// Streaming is not stored: nil is false for a session that was.
 	Streaming *bool
 	// Tools are what this host declares; nil declares none. They are not stored: a

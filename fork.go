@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
@@ -108,4 +109,22 @@ func (r *Runtime) ReadPersisted(ctx context.Context, q PersistedQuery) (EventPag
 		err = &Error{Op: op, Kind: KindInvalidParams, SessionID: q.SessionID, Msg: err.Error(), Err: err}
 	}
 	return EventPage(p), wrap(op, q.SessionID, err)
+}
+
+// RemoteSteerable is what a host last said of a stored session, loaded or not: whether
+// it may be steered from afar ([NoteSteerable]). recorded is false where nobody has
+// said so.
+func (r *Runtime) RemoteSteerable(ctx context.Context, sessionID string) (steerable, recorded bool, err error) {
+	const op = "sessions.getPersistedRemoteSteerable"
+	log, _, err := r.storage().Open(ctx, sessionID)
+	if err != nil {
+		return false, false, wrap(op, sessionID, err)
+	}
+	defer log.Close()
+	e, err := session.Newest(log, event.TypeRemoteSteerableChanged)
+	if err != nil || e == nil {
+		return false, false, wrap(op, sessionID, err)
+	}
+	p, err := event.As[event.RemoteSteerableChanged](e)
+	return p.RemoteSteerable, err == nil, wrap(op, sessionID, err)
 }

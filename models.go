@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -30,9 +31,10 @@ type access struct {
 type models struct {
 	rt *Runtime
 	id string // of the session
-	// sized is told the size of the window once it is known better, ask puts a
-	// request to a host; set before the first request.
+	// sized is told the size of the window once it is known better, warn tells people
+	// of a setting that has no effect, ask puts a request to a host; set before the first request.
 	sized func(tokens int)
+	warn  func(message string)
 	ask   func(ctx context.Context, method string, params any) (json.RawMessage, error)
 
 	mu       sync.Mutex
@@ -43,8 +45,9 @@ type models struct {
 	identity *Account        // as a host set it; nil: that of the token
 	choice   *catalog.Choice // nil where err says why, or where answers alone does
 	err      error
-	told     int // the size of the window that the session goes by
-	bounds   int // as a host says it; 0: it says nothing
+	told     int    // the size of the window that the session goes by
+	bounds   int    // as a host says it; 0: it says nothing
+	flat     string // the newest model that has not the context tier that was chosen
 }
 
 // models resolves who answers a session. It makes no connection. That there is
@@ -201,6 +204,20 @@ func (m *models) learn(tokens int) {
 	}
 }
 
+// untiered says once for each model that it has not the context tier that was chosen.
+func (m *models) untiered(req *model.Request, info *model.Info) {
+	if req.ContextTier != model.LongContext || info.Tiers[model.LongContext] > 0 {
+		return
+	}
+	m.mu.Lock()
+	said := m.flat == info.ID
+	m.flat = info.ID
+	m.mu.Unlock()
+	if !said && m.warn != nil {
+		m.warn(fmt.Sprintf("contextTier %s has no effect: the list of models gives %s no such tier, and its window has %d tokens", req.ContextTier, cmp.Or(info.ID, "the model"), info.ContextWindow))
+	}
+}
+
 // encoding is how a model cuts text into tokens, "" where that is not known: as the
 // account's list says, and else by its name.
 func (m *models) encoding(ctx context.Context, id string) tokens.Encoding {
@@ -265,13 +282,16 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			return nil, err
 		}
 	}
-	learn := m.learn
+	learn := func(info *model.Info) {
+		m.learn(info.Window(req.ContextTier))
+		m.untiered(req, info)
+	}
 	if req.AgentID != "" {
-		learn = func(int) {} // the window of another agent's model is not the session's
+		learn = func(*model.Info) {} // the window of another agent's model is not the session's
 	}
 	switch {
 	case isListed:
-		learn(listed.ContextWindow)
+		learn(&listed)
 	case choice.Account != nil:
 		asked := *choice
 		asked.Source = catalog.FromGitHub
@@ -279,10 +299,10 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 			asked.Model = model.Info{ID: req.Model, ContextWindow: catalog.DefaultContextWindow}
 		}
 		if info, err := asked.Describe(ctx); err == nil {
-			learn(info.ContextWindow)
+			learn(&info)
 		}
 	default:
-		learn(choice.Model.ContextWindow)
+		learn(&choice.Model)
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID

@@ -57,6 +57,8 @@ type systemMessage struct {
 	ask    func(ctx context.Context, method string, params any) (json.RawMessage, error)
 	id     string // of the session
 	agents *agentSet
+	// servers are what MCP servers say that a kind of agent has; "" is the session's own.
+	servers func(kind string) map[string]string
 
 	mu           sync.Mutex
 	config       prompt.Config
@@ -149,6 +151,8 @@ func (m *systemMessage) compose(ctx context.Context, dir, kind string) (string, 
 	if c.Mode != "replace" {
 		s.Repository = prompt.Repository(dir)
 		s.Instructions = m.instructions(dir)
+		own, _ := m.agents.current() // what it was selected to be
+		s.Servers = m.servers(own.Name)
 	}
 	return prompt.Compose(ctx, c, s, m.transform)
 }

@@ -87,6 +87,10 @@ func (q *questions) lost(client string, unanswerable func(kind string) bool) {
 // tell publishes an event that no turn is about.
 func (s *loaded) tell(p event.Payload) { s.Post(turn.Note{Payload: p}, nil, nil) }
 
+// TellExtensions tells the session's clients how the programs stand that run beside it.
+// Who embeds the library and runs such programs calls it.
+func (h *Session) TellExtensions(p event.ExtensionsLoaded) { h.sess.tell(p) }
+
 // ask puts a question and waits for the answer; nil where nobody is left to give
 // one. done is published when it is settled, whoever settled it.
 func (s *loaded) question(ctx context.Context, kind, client string, asked, done func(id string, answer json.RawMessage) event.Payload) (json.RawMessage, error) {

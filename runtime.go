@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
 	"github.com/transom-run/transom/eventlog/filelog"
 	"github.com/transom-run/transom/internal/session"
@@ -63,8 +64,7 @@ type loaded struct {
 	system     *systemMessage
 	agents     *agentSet
 	requests   shaping
-	own        BuiltIns // nil: none
-	ownErr     error    // why there are none
+	own        ownTools
 	requesters sync.Map // client id → requester
 	questions  questions
 	takers     sync.Map // taken: which clients take questions that are asked by events
@@ -199,7 +199,7 @@ func (r *Runtime) CreateSession(ctx context.Context, cfg SessionConfig) (*Sessio
 	}
 	h.load(sess)
 	begin := turn.Begin{
-		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Dir: cfg.Dir,
+		SessionID: cfg.ID, Model: models.selected(), Effort: cfg.ReasoningEffort, Tier: cfg.ContextTier, Dir: cfg.Dir,
 		Settings: settings, Client: h.client, Track: cfg.TrackFiles, Select: selected,
 	}
 	sess.agents.answer(&begin)
@@ -230,14 +230,19 @@ func (r *Runtime) load(id string, log eventlog.Log, hold eventlog.Hold, state tu
 	s.agents.servers.connect = func(ctx context.Context, kind string) { r.connectOwn(ctx, s, kind) }
 	s.agents.skill = s.skillText
 	s.captured.store.Dir = r.snapshots(id)
-	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents}
+	s.system = &systemMessage{ask: s.ask, id: id, agents: s.agents, servers: s.serversSay}
 	models.sized = func(tokens int) {
 		s.Post(turn.Configure{Settings: func(v *turn.Settings) { v.TokenLimit = tokens }}, nil, nil)
 	}
+	models.warn = func(message string) {
+		s.Post(turn.Note{Payload: event.SessionWarning{WarningType: "configuration", Message: message}}, nil, nil)
+	}
 	models.ask = s.ask
-	r.builtIns(s, id)
+	if r.cfg.BuiltIns != nil {
+		s.own.make = func() (BuiltIns, error) { return r.builtIns(s, id) }
+	}
 	s.Session = session.Start(session.Config{
-		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: state, Model: s.model, Encoding: models.encoding, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
+		ID: id, Log: log, Hold: hold, Pen: state.SessionID != "", State: &state, Model: s.model, Encoding: models.encoding, Allow: s.affordable, Another: s.another, Retry: r.cfg.Retry,
 		Dir: r.storage().Dir(id), Logger: r.cfg.Logger, Redact: r.keys.redact, Command: s.runQueued, Compose: s.system.compose, Connect: s.connect, Cleanup: s.release,
 		Keep: r.keeps(id), Restore: s.restore, Observe: r.observe(id),
 		Written: func(at time.Time) {
@@ -322,10 +327,7 @@ func (r *Runtime) fill(id string, sl *slot, s *loaded) {
 	if closed { // while the session was being opened
 		s.Post(turn.Suspend{}, nil, nil)
 	}
-	go func() {
-		<-s.Done()
-		r.free(id, sl, s)
-	}()
+	s.Then(func() { r.free(id, sl, s) })
 }
 
 func (r *Runtime) free(id string, sl *slot, s *loaded) {

@@ -58,6 +58,7 @@ type servers struct {
 
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
+	said    map[string]string // what the newest system message is to hold of servers
 }
 
 // maxConnect bounds how long the first model call waits for servers: those that
@@ -78,7 +79,8 @@ func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err e
 	}
 	set.Search = cfg.ToolSearch.settings()
 	s.searching.Store(set.Search.On)
-	if set.BuiltIns, err = s.offered(cfg.Answers); err != nil {
+	set.BuiltIns = s.offered(cfg.Answers)
+	if err := sound(set.BuiltIns, set); err != nil {
 		return err
 	}
 	return clash(set.BuiltIns, cfg.Tools, *set)
@@ -150,7 +152,7 @@ func (r *Runtime) hosted(s *loaded) (mcp.Host, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.host == nil {
-		h, err := r.newHost(s, &v.cfg, hostNews{s.changed, s.serverCame, s.listChanged})
+		h, err := r.newHost(s, "", &v.cfg, hostNews{s.changed, s.serverCame, s.listChanged})
 		if err != nil {
 			return nil, err
 		}
@@ -167,13 +169,13 @@ type hostNews struct {
 }
 
 // newHost makes a host of MCP servers that works for a session, or for a kind of
-// agent in it.
-func (r *Runtime) newHost(s *loaded, cfg *MCPConfig, news hostNews) (mcp.Host, error) {
+// agent in it; "" is the session.
+func (r *Runtime) newHost(s *loaded, kind string, cfg *MCPConfig, news hostNews) (mcp.Host, error) {
 	if r.cfg.MCP == nil {
 		return nil, &Error{Kind: KindUnsupported, Msg: "this runtime was made without MCP: give transom.Config.MCP, such as host.New, or leave the MCP servers out"}
 	}
 	c := mcp.Context{
-		SessionID: s.ID(), Environ: r.environ, Redact: r.keys.redact, Changed: news.changed, Apps: cfg.Apps,
+		SessionID: s.ID(), Agent: kind, Environ: r.environ, Redact: r.keys.redact, Changed: news.changed, Apps: cfg.Apps,
 		Logger:       r.cfg.Logger,
 		Dir:          func() string { return s.View().Dir },
 		Roots:        func() []string { _, all := directories(s.View()); return all },
@@ -232,6 +234,28 @@ func serverInfos(states []mcp.State) []event.MCPServerInfo {
 	return out
 }
 
+// serversSay is what the connected servers say that a kind of agent has, by name; ""
+// is the session's own agent. What a kind has of its own goes before the session's.
+func (s *loaded) serversSay(kind string) map[string]string {
+	out := map[string]string{}
+	if h := s.hostOf(); h != nil {
+		maps.Copy(out, h.Instructions())
+	}
+	if kind == "" {
+		return out
+	}
+	own := &s.agents.servers
+	if k := own.of(kind); k != nil {
+		own.mu.Lock()
+		h := k.host
+		own.mu.Unlock()
+		if h != nil {
+			maps.Copy(out, h.Instructions())
+		}
+	}
+	return out
+}
+
 // changed gives the model the tools that the servers have now.
 func (s *loaded) changed() {
 	h := s.hostOf()
@@ -241,8 +265,9 @@ func (s *loaded) changed() {
 	v := &s.servers
 	v.posting.Lock()
 	defer v.posting.Unlock()
-	tools := h.Tools()
-	if slices.EqualFunc(tools, v.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
+	tools, said := h.Tools(), h.Instructions()
+	told := maps.Equal(said, v.said)
+	if told && slices.EqualFunc(tools, v.posted, func(a, b tool.Tool) bool { return a.Origin == b.Origin }) {
 		return
 	}
 	reg, err := tool.NewRegistry(tools)
@@ -250,15 +275,20 @@ func (s *loaded) changed() {
 		s.tell(event.SessionWarning{WarningType: "mcp", Message: "The tools of the MCP servers are not offered: " + err.Error()})
 		return
 	}
-	v.posted = tools
-	s.Post(turn.Configure{Settings: func(set *turn.Settings) { set.Servers = reg }}, nil, nil)
+	v.posted, v.said = tools, said
+	s.Post(turn.Configure{Settings: func(set *turn.Settings) {
+		set.Servers = reg
+		if !told && set.Wanted > 0 {
+			set.Wanted++ // the system message holds what servers say
+		}
+	}}, nil, nil)
 }
 
 // reposted forgets what was posted, and posts it again: settings that were made
 // meanwhile may have lost it.
 func (s *loaded) reposted() {
 	s.servers.posting.Lock()
-	s.servers.posted = nil
+	s.servers.posted, s.servers.said = nil, nil
 	s.servers.posting.Unlock()
 	s.changed()
 	s.renewOwn()
@@ -303,10 +333,14 @@ func (s *loaded) beforeCall(ctx context.Context, c mcp.PreCall) (map[string]any,
 	if !v.Hooked() {
 		return nil, nil
 	}
-	input, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"sessionId": s.ID(), "timestamp": time.Now().UnixMilli(), "cwd": v.Dir,
 		"serverName": c.Server, "toolName": c.Tool, "arguments": c.Arguments, "toolCallId": c.CallID,
-	})
+	}
+	if c.AgentID != "" { // as all hooks are told of a sub-agent
+		fields["sessionId"], fields["parentSessionId"] = c.AgentID, s.ID()
+	}
+	input, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,12 @@ func (m MCP) refused(op string, err error) error {
 	return &Error{Op: op, Kind: KindWrongState, SessionID: m.s.id, Msg: err.Error(), Err: err}
 }
 
+// done has the next model call see what was done to a server, and is its error.
+func (m MCP) done(op string, err error) error {
+	m.s.sess.changed()
+	return m.refused(op, err)
+}
+
 // List says how the servers stand, and begins to connect to those that nothing was
 // connected to yet.
 func (m MCP) List() []mcp.State {
@@ -57,7 +63,7 @@ func (m MCP) Settle(ctx context.Context) error {
 		return nil
 	}
 	h.Start()
-	return m.refused("session.mcp.list", h.Settle(ctx))
+	return m.done("session.mcp.list", h.Settle(ctx))
 }
 
 // Running reports whether a server is connected.
@@ -101,7 +107,7 @@ func (m MCP) Disable(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return m.refused(op, h.Disable(ctx, name))
+	return m.done(op, h.Disable(ctx, name))
 }
 
 // Start connects to a server that is not connected; cfg, where given, is its
@@ -131,7 +137,7 @@ func (m MCP) run(ctx context.Context, op, name string, cfg *mcp.Server) error {
 	if err != nil {
 		return err
 	}
-	return m.refused(op, h.Run(ctx, name, cfg))
+	return m.done(op, h.Run(ctx, name, cfg))
 }
 
 // Stop ends a server's connection, and its process.
@@ -141,7 +147,7 @@ func (m MCP) Stop(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return m.refused(op, h.Stop(ctx, name))
+	return m.done(op, h.Stop(ctx, name))
 }
 
 // Reload reads the configurations anew and connects to every enabled server that

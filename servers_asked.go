@@ -21,11 +21,11 @@ func (r *Runtime) authorize(ctx context.Context, s *loaded, a mcp.AuthRequest) (
 	}
 	asked := event.MCPOAuthRequired{
 		ServerName: a.Server, ServerURL: a.URL, Reason: a.Reason, ResourceMetadata: a.Metadata,
-		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: []event.MCPHeader{}, Body: a.Body},
+		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: []event.MCPHeader{}, Body: r.keys.redact(a.Body)}, // it may repeat what it was sent,
 	}
 	for name, values := range a.Header {
 		for _, v := range values {
-			asked.Response.Headers = append(asked.Response.Headers, event.MCPHeader{Name: strings.ToLower(name), Value: v})
+			asked.Response.Headers = append(asked.Response.Headers, event.MCPHeader{Name: strings.ToLower(name), Value: r.keys.redact(v)})
 		}
 	}
 	slices.SortFunc(asked.Response.Headers, func(a, b event.MCPHeader) int { return strings.Compare(a.Name, b.Name) })
@@ -158,6 +158,7 @@ func (m MCP) Sample(ctx context.Context, id string, request json.RawMessage) (js
 	}()
 	v := m.s.sess.View()
 	req.Model, req.Stream, req.SessionID, req.InteractionID, req.Initiator = v.Model, true, v.SessionID, session.NewID(), "agent"
+	req.Interaction = model.ForSampling
 	p, err := m.s.sess.models.provider(ctx, req)
 	if err != nil {
 		return nil, wrap(op, m.s.id, err)

@@ -335,3 +335,65 @@ func TestServersAwaitedMessageKept(t *testing.T) {
 		t.Errorf("the model was first shown %+v", first)
 	}
 }
+
+// What servers of both generations say of themselves is in the system message of the
+// session and of its agents, through a clear, until the server goes.
+func TestServerInstructions(t *testing.T) {
+	w := servers(t, model.Message{Text: "one"}, call("c1", "clear", `{}`), model.Message{Text: "two"},
+		call("t", "task", `{"agent_type":"helper","name":"h","description":"d","prompt":"do","mode":"sync"}`), model.Message{Text: "helped"}, model.Message{Text: "three"},
+		model.Message{Text: "four"}, model.Message{Text: "five"}, model.Message{Text: "six"})
+	var s *transom.Session
+	clear := tool.Tool{Name: "clear", Description: "d", IsTerminal: true, SkipPermission: true, Handler: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		_, err := s.History().ClearContext(ctx, "SEED")
+		return tool.Result{Text: "cleared"}, err
+	}}
+	s = w.create(transom.SessionConfig{
+		MCP:   &transom.MCPConfig{Servers: map[string]mcp.Server{"newer": mcptest.Server("plain"), "older": mcptest.Server("legacy"), "silent": mcptest.Server("early")}, Disabled: []string{"silent"}},
+		Tools: []tool.Tool{clear}, OnPermission: transom.ApproveAll,
+		Agents: []transom.Agent{{Name: "helper", Prompt: "Help.", MCPServers: map[string]any{"own": mcptest.Server("plain")}}},
+	})
+	said := func(n int) (names []string) {
+		t.Helper()
+		system := w.request(n).Messages[0]
+		if system.Role != model.System {
+			t.Fatalf("request %d begins with %s", n, system.Role)
+		}
+		for _, name := range []string{"newer", "older", "own", "silent"} {
+			if strings.Contains(system.Text, "<mcp_server name=\""+name+"\">\nBe kind to it.\n</mcp_server>") {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	check := func(n int, want ...string) {
+		t.Helper()
+		if got := said(n); !slices.Equal(got, want) {
+			t.Errorf("request %d: %q speak, not %q", n, got, want)
+		}
+	}
+	w.send(s, "go")
+	check(0, "newer", "older")
+	w.send(s, "clear")
+	check(1, "newer", "older")
+	check(2, "newer", "older") // behind the clear
+	if w.request(1).Messages[0].Text != w.request(2).Messages[0].Text {
+		t.Error("the system message changed by the clear")
+	}
+	w.send(s, "help")
+	check(4, "newer", "older", "own") // of the agent
+	check(5, "newer", "older")
+	if err := s.MCP().Disable(w.ctx, "older"); err != nil {
+		t.Fatal(err)
+	}
+	w.send(s, "go")
+	check(6, "newer")
+	if err := s.MCP().Enable("older"); err != nil {
+		t.Fatal(err)
+	}
+	w.send(s, "go")
+	if err := s.MCP().Settle(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.send(s, "go")
+	check(8, "newer", "older")
+}

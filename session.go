@@ -58,6 +58,9 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 	h.asked = requester{cfg.Answers, cfg.OnRequest}
 	h.offers(cfg.Elicits, cfg.Commands)
 	h.client.Quiet = cfg.QuietAgents
+	if err := tiered(&cfg.ContextTier); err != nil {
+		return nil, turn.Settings{}, err
+	}
 	if _, err := cfg.SystemMessage.config(); err != nil {
 		return nil, turn.Settings{}, err
 	}
@@ -130,7 +133,7 @@ func (h *Session) answer(ctx context.Context, asker PermissionHandler, q session
 func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *session.Subscription) error {
 	fresh := len(s.View().Live.Clients) == 0
 	in := turn.Resume{
-		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Continue: cfg.ContinuePendingWork,
+		Client: h.client, Model: cfg.Model, Effort: cfg.ReasoningEffort, Tier: cfg.ContextTier, Continue: cfg.ContinuePendingWork,
 		Quiet: cfg.Quiet, Track: cfg.TrackFiles && s.captured.store.Dir != "", AlreadyInUse: h.others, Loaded: s.View().Live.Settings.Version == "", PID: os.Getpid(),
 	}
 	if cfg.Dir != nil {
@@ -139,6 +142,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 			return err
 		}
 		in.Dir = &dir
+	}
+	if err := tiered(cfg.ContextTier); err != nil {
+		return err
 	}
 	if err := h.rt.access(ctx, cfg); err != nil {
 		return err
@@ -227,11 +233,11 @@ func (r *Runtime) resumed(ctx context.Context, s *loaded, cfg ResumeConfig, dir 
 		out.Search = cfg.ToolSearch.settings()
 		s.searching.Store(out.Search.On)
 	}
-	own, err := s.offered(cfg.Answers)
-	if err != nil {
+	own := s.offered(cfg.Answers)
+	out.BuiltIns = own
+	if err := sound(own, &out); err != nil {
 		return out, err
 	}
-	out.BuiltIns = own
 	if err := clash(own, cfg.Tools, out); err != nil {
 		return out, err
 	}
@@ -287,7 +293,7 @@ func (h *Session) Post(c Command, done func(result any, err error)) {
 			done(v, wrap(c.op(), h.id, err))
 		}
 	})
-	if set, ok := c.(Configure); ok && set.reoffers {
+	if set, ok := c.(Configure); ok && set.scanned {
 		h.sess.tellSkills()
 	}
 }
@@ -320,14 +326,21 @@ func (h *Session) located(c Command) (Command, error) {
 		set.Dir = &dir
 		if h.sess.skills.follow() {
 			h.rt.scan(h.sess, dir)
-			if set.own, err = h.sess.offered(nil); err != nil {
-				return c, err
-			}
-			set.reoffers = true
+			set.scanned = true
 		}
 	}
+	err := h.sess.reoffer(&set)
+	if err != nil {
+		return c, err
+	}
 	h.sess.reshape(&set)
-	var err error
+	if set.AvailableTools != nil {
+		v := h.sess.View().Live.Settings
+		v.Available = filter(*set.AvailableTools)
+		if err := sound(v.BuiltIns, &v); err != nil {
+			return c, err
+		}
+	}
 	if set.SkipCustomInstructions != nil {
 		set.renews, err = h.sess.system.update(h.rt.cfg.Dir, nil, instructionConfig{skip: set.SkipCustomInstructions})
 	}
@@ -521,6 +534,7 @@ type Info struct {
 	ID              string
 	Model           string
 	ReasoningEffort string
+	ContextTier     string // as a host chose it; "" is none
 	Mode            string
 	Name            string // as a host set it
 	AutoNamed       bool   // Name is a guess: one that a host sets takes its place
@@ -562,7 +576,7 @@ type Pending struct {
 
 func describe(v *turn.State) Info {
 	i := Info{
-		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
+		ID: v.SessionID, Model: v.Model, ReasoningEffort: v.Effort, ContextTier: v.Tier, Mode: v.Mode, Name: v.Name, Title: v.Name, Dir: v.Dir,
 		AutoNamed: v.AutoNamed, Repository: repository(v.Place), Started: v.Started, Loaded: true, Processing: v.Loop.Open && !v.Live.Parked, Acting: v.Phase() == turn.Acting, Remote: v.Live.Settings.Remote,
 		Clears: int(v.Clears), Messages: v.Window.Len(), WindowTokens: v.Window.Tokens(),
 	}

@@ -255,11 +255,8 @@ func (r *Runtime) renewSkills(ctx context.Context, s *loaded, read bool) error {
 	if read {
 		r.scan(s, s.View().Dir)
 	}
-	own, err := s.offered(nil)
-	if err != nil {
-		return err
-	}
-	_, err = s.Do(ctx, turn.Configure{Settings: func(v *turn.Settings) { v.BuiltIns = own }}, nil)
+	own := s.offered(nil)
+	_, err := s.Do(ctx, turn.Configure{Settings: func(v *turn.Settings) { v.BuiltIns = own }}, nil)
 	if err == nil {
 		s.tellSkills()
 	}

@@ -44,12 +44,13 @@ var scenarios = []scenario{
 	{"resume", "resume of a stored session in a new process", false, rig.resume},
 	{"growth", "a turn after N turns, and after N turns and a clear", true, rig.growth},
 	{"held", "memory per session with 100, 1,000 and 5,000 of them", true, rig.held},
+	{"active", "500 sessions that run turns at once", true, rig.active},
 	{"logs", "resume of logs of 1, 10, 100 and 600 MB that end soon after a clear", true, rig.logs},
 }
 
 // options are the sizes of the work.
 type options struct {
-	turns, rounds, deltas, history, sessions, stored int
+	turns, rounds, deltas, history, sessions, stored, active int
 }
 
 func main() {
@@ -58,7 +59,8 @@ func main() {
 	only := flag.String("only", "", "scenarios, separated by commas; those that take seconds where empty")
 	repeat := flag.Int("rounds", 3, "rounds of each scenario")
 	var o options
-	flag.IntVar(&o.turns, "turns", 30, "turn: prompts")
+	flag.IntVar(&o.turns, "turns", 30, "turn, active: prompts")
+	flag.IntVar(&o.active, "active", 500, "active: sessions")
 	flag.IntVar(&o.rounds, "tool-rounds", 50, "tools: rounds in one turn")
 	flag.IntVar(&o.deltas, "deltas", 5000, "stream: deltas of the answer")
 	flag.IntVar(&o.history, "history", 50, "clear: turns before it")

@@ -32,7 +32,7 @@ var payloads = []Payload{
 	CanvasOpened{}, CanvasClosed{}, CanvasUnavailable{}, CanvasRecorded{}, CanvasRemoved{}, CanvasRegistry{}, FactoryUpdated{}, FactoryStarted{}, FactorySettled{},
 	SnapshotRewind{}, Truncated{}, Tracking{}, FileCaptured{}, RewindBegun{}, RewindDropped{},
 	ScheduleCreated{}, ScheduleCancelled{}, ScheduleRearmed{}, ScheduleSkipped{},
-	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, ToolProgress{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
+	MCPServersLoaded{}, MCPServerStatusChanged{}, MCPToolsListChanged{}, ExtensionsLoaded{}, ToolProgress{}, MCPPromptsListChanged{}, MCPResourcesListChanged{},
 	MCPOAuthRequired{}, MCPOAuthCompleted{}, MCPAppToolCallComplete{}, SamplingRequested{}, SamplingCompleted{},
 	AutoModeSwitchRequested{}, AutoModeSwitchCompleted{}, SessionLimitsExhaustedRequested{}, SessionLimitsExhaustedCompleted{}, SessionLimitsChanged{}, UsageCheckpoint{},
 }

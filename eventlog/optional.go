@@ -26,7 +26,20 @@ type Checkpointer interface {
 	SaveCheckpoint(pos Position, data []byte) error
 	// LoadCheckpoint returns what was kept last, if it is whole and the record
 	// that ends at pos is the one that ended there when it was saved.
-	LoadCheckpoint() (pos Position, data []byte, ok bool)
+	LoadCheckpoint() (pos Position, data string, ok bool)
+}
+
+// Extender is implemented by a [Checkpointer] that can add to what it keeps for less
+// than it takes to keep all of it anew.
+type Extender interface {
+	// ExtendCheckpoint puts data behind what this Log has saved, and the checkpoint
+	// at pos: [Checkpointer.LoadCheckpoint] returns both, one behind the other. What
+	// was added last may be missing again after a crash, or where the log has lost
+	// its end: the data is then that of an earlier position. It is an error where
+	// this Log has saved no checkpoint, or one of a later position, the last attempt to add to it has failed, or
+	// somebody else has saved one since: the next one is to be a whole one. Provisional
+	// records are as for SaveCheckpoint.
+	ExtendCheckpoint(pos Position, data []byte) error
 }
 
 // Waiting is implemented by logs whose Append waits for somebody else, such as a

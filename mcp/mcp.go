@@ -196,6 +196,8 @@ type Host interface {
 // comment says so.
 type Context struct {
 	SessionID string
+	// Agent is the kind of agent whose own the servers are; "" is the session.
+	Agent string
 	// Dir is the working directory; it may change. Roots are all directories where
 	// tools may work, Dir among them.
 	Dir   func() string
@@ -243,6 +245,7 @@ type Context struct {
 // PreCall is a call that is about to be made.
 type PreCall struct {
 	CallID    string // the model's id of the call
+	AgentID   string // the sub-agent that calls; "" is the session's own agent
 	Server    string
 	Tool      string // as the server calls it
 	Arguments json.RawMessage

@@ -105,6 +105,8 @@ type Request struct {
 	Tools           []ToolDef
 	Stream          bool // as the session's streaming setting: never otherwise
 	ReasoningEffort string
+	// ContextTier is the tier of the context window that was chosen; "" is none.
+	ContextTier string
 	// MaxOutput bounds the answer, in tokens; 0 is as the provider is set up.
 	MaxOutput int
 	// ReasoningSummary asks for summaries of the reasoning ("auto", "concise",
@@ -210,10 +212,28 @@ type Info struct {
 	MaxOutput     int // tokens; 0 where unknown
 	Vision        bool
 	Images        ImageLimits // where Vision is set
-	Tokenizer     string      // the name of its vocabulary, such as o200k_base; "" where unknown
+	// Tiers are the sizes of the window by context tier ("default", "long_context"),
+	// where there are several. It is never changed.
+	Tiers     map[string]int
+	Tokenizer string // the name of its vocabulary, such as o200k_base; "" where unknown
 	// Raw is the provider's own description, where it gave one.
 	Raw json.RawMessage
 }
+
+// Window is the size of the window in a context tier; "" is the default one. It is
+// ContextWindow where the model has no such tier, and 0 where that is unknown.
+func (i *Info) Window(tier string) int {
+	if tier == "" {
+		tier = "default"
+	}
+	if n := i.Tiers[tier]; n > 0 {
+		return n
+	}
+	return i.ContextWindow
+}
+
+// LongContext is the context tier of a model's larger window.
+const LongContext = "long_context"
 
 // ImageLimits is what a model takes of images. Zero fields are unknown.
 type ImageLimits struct {

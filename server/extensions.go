@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/extension"
 	"github.com/transom-run/transom/internal/jsonrpc2"
 )
@@ -50,6 +51,7 @@ type extensionRun struct {
 	conn    *conn
 	stopped bool // on purpose
 	over    bool
+	why     string // it is over
 	done    chan struct{}
 }
 
@@ -114,6 +116,36 @@ func (h *extensionHost) reload() {
 	for _, e := range found {
 		h.start(e)
 	}
+	h.tell()
+}
+
+// rows are the extensions as clients read of them.
+func (h *extensionHost) rows() []wireExtension {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []wireExtension{}
+	for _, e := range h.list {
+		w := wireExtension{ID: e.ID, Name: e.Name, Source: e.Source, Status: extensionFailed}
+		switch run := h.runs[e.ID]; {
+		case h.off[e.ID]:
+			w.Status = extensionDisabled
+		case run != nil && !run.over:
+			w.Status, w.PID = extensionRunning, run.proc.PID()
+		case run != nil:
+			w.Error = run.why
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// tell says how the extensions stand.
+func (h *extensionHost) tell() {
+	p := event.ExtensionsLoaded{Extensions: []event.ExtensionInfo{}}
+	for _, w := range h.rows() {
+		p.Extensions = append(p.Extensions, event.ExtensionInfo{ID: w.ID, Name: w.Name, Source: w.Source, Status: w.Status})
+	}
+	h.sess.TellExtensions(p)
 }
 
 // start runs an extension and serves it. changing is held.
@@ -132,7 +164,7 @@ func (h *extensionHost) start(e extension.Extension) {
 	})
 	if err != nil {
 		log.Error("extension not started", "error", err)
-		run.over = true
+		run.over, run.why = true, h.srv.cfg.Runtime.Redact(err.Error())
 		close(run.done)
 	} else {
 		run.proc, run.conn = proc, newConn(h.srv, proc)
@@ -155,11 +187,12 @@ func (h *extensionHost) start(e extension.Extension) {
 		err := run.conn.serve(context.Background())
 		proc.Close()
 		h.mu.Lock()
-		run.over = true
+		run.over, run.why = true, h.srv.cfg.Runtime.Redact(proc.Why())
 		wanted := run.stopped || h.ended
 		h.mu.Unlock()
 		if !wanted {
-			log.Warn("extension ended by itself", "error", err)
+			log.Warn("extension ended by itself", "why", run.why, "connection", err)
+			h.tell()
 		}
 	}()
 }
@@ -278,23 +311,13 @@ type wireExtension struct {
 	Source string `json:"source"`
 	Status string `json:"status"`
 	PID    int    `json:"pid,omitempty"`
+	Error  string `json:"error,omitempty"` // why it failed
 }
 
 func listExtensions(q *call, _ *target) {
 	list := []wireExtension{}
 	if h := q.c.srv.extensionsOf(q.lane.id); h != nil {
-		h.mu.Lock()
-		for _, e := range h.list {
-			w := wireExtension{ID: e.ID, Name: e.Name, Source: e.Source, Status: extensionFailed}
-			switch run := h.runs[e.ID]; {
-			case h.off[e.ID]:
-				w.Status = extensionDisabled
-			case run != nil && !run.over:
-				w.Status, w.PID = extensionRunning, run.proc.PID()
-			}
-			list = append(list, w)
-		}
-		h.mu.Unlock()
+		list = h.rows()
 	}
 	q.Reply(map[string]any{"extensions": list}, nil)
 }
@@ -350,6 +373,7 @@ func (q *call) toggle(id string, off bool) {
 		case !up:
 			h.start(e)
 		}
+		h.tell()
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 type extensionRow struct {
 	ID, Name, Source, Status string
 	PID                      int
+	Error                    string
 }
 
 // extended is a project with an extension of the test's own.
@@ -114,5 +115,37 @@ func TestNoExtensions(t *testing.T) {
 	}
 	if msg := c.fails(-32011, "session.extensions.enable", in(obj{"id": "project:double"})); !strings.HasPrefix(msg, "Extensions not available") {
 		t.Error(msg)
+	}
+}
+
+// An extension that fails says so, and why; what runs beside it goes on.
+func TestFailedExtension(t *testing.T) {
+	dir := extended(t)
+	writeFile(t, filepath.Join(dir, ".github", "extensions", "broken", "extension.mjs"), "throw new Error(`no ghp_secret_of_mine today`);\n")
+	w := newWorld(t, scripted.New(scripted.Config{}), server.Config{Extensions: true})
+	c := w.connect(t)
+	c.ok("secrets.addFilterValues", obj{"values": []any{"ghp_secret_of_mine"}})
+	c.ok("session.create", in(obj{"workingDirectory": dir, "requestExtensions": true}))
+	status := func(e extensionRow) string { return e.ID + " " + e.Status }
+	for at, broken := 0, ""; broken != "project:broken failed"; {
+		var told struct{ Extensions []extensionRow }
+		at = c.eventFrom(at, "session.extensions_loaded", &told) + 1
+		if len(told.Extensions) != 2 || told.Extensions[0].ID != "project:broken" || status(told.Extensions[1]) != "project:double running" {
+			t.Fatalf("told %+v", told)
+		}
+		broken = status(told.Extensions[0])
+	}
+	list := c.extensions(t)
+	if why := list[0].Error; list[0].Status != "failed" || !strings.Contains(why, "exit status 1") || !strings.Contains(why, "Error: no ") || strings.Contains(why, "ghp_secret") {
+		t.Errorf("%+v", list[0])
+	}
+	if list[1].Status != "running" || list[1].Error != "" {
+		t.Errorf("%+v", list[1])
+	}
+	at := c.count()
+	c.ok("session.extensions.disable", in(obj{"id": "project:broken"}))
+	var told struct{ Extensions []extensionRow }
+	if c.eventFrom(at, "session.extensions_loaded", &told); told.Extensions[0].Status != "disabled" {
+		t.Errorf("told %+v", told)
 	}
 }

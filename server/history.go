@@ -17,6 +17,8 @@ func historyMethods() map[string]handler {
 		"session.history.previewRewind":    surveyed(previewRewind),
 		"sessions.fork":                    forkSession,
 		"sessions.readPersistedEvents":     aside(readPersisted),
+
+		"sessions.getPersistedRemoteSteerable": aside(readSteerable),
 	}
 }
 
@@ -227,4 +229,25 @@ func readPersisted(ctx context.Context, c *conn, p *persistedParams) (any, error
 		out.CursorStatus = "expired"
 	}
 	return out, nil
+}
+
+type persistedSteerableParams struct {
+	SessionID string `json:"sessionId"`
+}
+
+type persistedSteerable struct {
+	RemoteSteerable *bool `json:"remoteSteerable,omitempty"`
+}
+
+// readSteerable reads what notifySteerable kept.
+func readSteerable(ctx context.Context, c *conn, p *persistedSteerableParams) (any, error) {
+	const op = "sessions.getPersistedRemoteSteerable"
+	if p.SessionID == "" {
+		return nil, invalid(op, "Missing sessionId in "+op+" request")
+	}
+	steerable, recorded, err := c.srv.cfg.Runtime.RemoteSteerable(ctx, p.SessionID)
+	if err != nil || !recorded {
+		return persistedSteerable{}, err
+	}
+	return persistedSteerable{&steerable}, nil
 }

@@ -273,3 +273,32 @@ func TestCheckpoints(t *testing.T) {
 		t.Errorf("files: %v, %v", files, err)
 	}
 }
+
+// What a host says of steering is read back, of a session that is loaded and of one
+// that is stored; a truncation takes it back.
+func TestPersistedRemoteSteerable(t *testing.T) {
+	w := play(t, scripted.Say("one"), scripted.Say("two"))
+	c := w.connect(t)
+	c.create(id1)
+	c.fails(-32010, "sessions.getPersistedRemoteSteerable", in(nil)) // not stored yet
+	c.said("first")
+	says := func(want string) {
+		t.Helper()
+		f := c.reply(c.send("sessions.getPersistedRemoteSteerable", in(nil)))
+		if f.Error != nil || string(f.Result) != want {
+			t.Errorf("%s, %v; want %s", f.Result, f.Error, want)
+		}
+	}
+	says(`{}`)
+	c.ok("session.remote.notifySteerableChanged", in(obj{"remoteSteerable": true}))
+	says(`{"remoteSteerable":true}`)
+	second := c.said("second")
+	c.ok("session.remote.notifySteerableChanged", in(obj{"remoteSteerable": false}))
+	says(`{"remoteSteerable":false}`)
+	c.ok("session.history.truncate", in(obj{"eventId": second}))
+	says(`{"remoteSteerable":true}`)
+	c.ok("session.destroy", in(nil))
+	says(`{"remoteSteerable":true}`)
+	c.fails(-32010, "sessions.getPersistedRemoteSteerable", obj{"sessionId": "none"})
+	c.fails(-32602, "sessions.getPersistedRemoteSteerable", obj{})
+}

@@ -143,10 +143,12 @@ func TestModelOptions(t *testing.T) {
 		t.Error("a warning though everything is served")
 	}
 	c.ok("session.model.switchTo", obj{"sessionId": id1, "modelId": "m", "contextTier": "long_context", "reasoningSummary": "concise"})
-	var warning struct{ Message string }
-	c.awaitEvent("session.warning", &warning)
-	if !strings.Contains(warning.Message, "contextTier") || strings.Contains(warning.Message, "reasoningSummary") {
-		t.Error(warning.Message)
+	var current struct{ ContextTier string }
+	if c.ok("session.model.getCurrent", obj{"sessionId": id1}, &current); current.ContextTier != "long_context" {
+		t.Errorf("the context tier is %q", current.ContextTier)
+	}
+	if msg := c.fails(-32602, "session.model.switchTo", obj{"sessionId": id1, "modelId": "m", "contextTier": "huge"}); !strings.Contains(msg, `"huge"`) {
+		t.Error(msg)
 	}
 	from = c.count()
 	c.prompt(id1, "again")
@@ -159,7 +161,7 @@ func TestModelOptions(t *testing.T) {
 // TestToolSearchSetting: tools are held back as the client says, and it can see
 // which.
 func TestToolSearchSetting(t *testing.T) {
-	w := play(t, scripted.Say("one"))
+	w := play(t, scripted.Say("one"), scripted.Say("two"), scripted.Say("three"), scripted.Say("four"))
 	c := w.connect(t)
 	never := hostTool("never")
 	never["defer"] = "never"
@@ -188,10 +190,41 @@ func TestToolSearchSetting(t *testing.T) {
 	if len(out.Tools) != 3 {
 		t.Errorf("%+v", out.Tools)
 	}
+	// The client changes its mind, and sees that at once; so does the model.
+	offered := func() string {
+		t.Helper()
+		from := c.count()
+		c.prompt(id1, "go")
+		c.idle(from)
+		requests, names := w.model.Requests(), []string{}
+		for _, d := range requests[len(requests)-1].Tools {
+			names = append(names, d.Name)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for _, change := range []struct {
+		search obj
+		want   string
+	}{
+		{obj{"enabled": false}, "later never"},
+		{obj{"deferThreshold": 5}, "later never"},
+		{obj{"deferThreshold": 0}, "never tool_search_tool"},
+	} {
+		c.ok("session.options.update", in(obj{"toolSearch": change.search}))
+		if got := offered(); got != change.want {
+			t.Errorf("with %v the model is offered %s", change.search, got)
+		}
+	}
 	types, _ := c.events(id1, true)
 	for _, typ := range types {
-		if typ == "session.warning" {
-			t.Error("a warning though the setting is served")
+		if typ == "session.warning" || typ == "session.skills_loaded" {
+			t.Errorf("%s though the setting is served", typ)
 		}
+	}
+	c.ok("session.options.update", in(obj{"toolSearch": obj{"enabled": false}}))
+	c.ok("session.resume", in(obj{"tools": []any{hostTool("tool_search_tool")}}))
+	if msg := c.fails(-32602, "session.options.update", in(obj{"toolSearch": obj{}})); !strings.Contains(msg, "tool_search_tool") {
+		t.Error(msg)
 	}
 }

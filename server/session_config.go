@@ -32,7 +32,6 @@ var sessionFields = []fieldRule{
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
-	{name: "contextTier", harmless: []string{`"default"`}},
 	{name: "customAgentsLocalOnly", any: true},
 	{name: "embeddingCacheStorage", any: true},
 	{name: "enableFileHooks"},
@@ -64,7 +63,6 @@ var sessionFields = []fieldRule{
 var optionFields = []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
-	{name: "toolSearch"},
 	{name: "allowAllMcpServerInstructions"},
 	{name: "capi"},
 	{name: "askUserDisabled", any: true},
@@ -139,11 +137,8 @@ func isEmpty(v json.RawMessage) bool {
 
 // decode reads the params and notes what of them is not served.
 func (p *sessionParams) decode(req jsonrpc2.Request, extensions bool) error {
-	if err := decode(req, p); err != nil {
-		return err
-	}
-	var given map[string]json.RawMessage
-	if err := decode(req, &given); err != nil {
+	given, err := decodeGiven(req, p)
+	if err != nil {
 		return err
 	}
 	p.unserved = append(unservedFields(given, sessionFields), p.Capabilities.unserved()...)
@@ -163,7 +158,7 @@ func value[T any](p *T) (v T) {
 // create is the configuration of a new session.
 func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	cfg := transom.SessionConfig{
-		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), Streaming: value(p.Streaming),
+		ID: p.SessionID, Trace: p.at(), Model: value(p.Model), ReasoningEffort: value(p.ReasoningEffort), ContextTier: value(p.ContextTier), Streaming: value(p.Streaming),
 		Tools: p.tools(), AvailableTools: value(p.AvailableTools), ExcludedTools: value(p.ExcludedTools),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: value(p.GitHubToken), Dir: value(p.WorkingDirectory),
@@ -186,7 +181,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 	cfg := transom.ResumeConfig{
 		Trace: p.at(),
-		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), Streaming: p.Streaming, Tools: p.tools(),
+		Model: given(p.Model), ReasoningEffort: given(p.ReasoningEffort), ContextTier: p.ContextTier, Streaming: p.Streaming, Tools: p.tools(),
 		AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, SystemMessage: p.system(),
 		Provider: p.provider(), Providers: namedProviders(p.Providers), Models: providerModels(p.Models),
 		GitHubToken: given(p.GitHubToken), Dir: given(p.WorkingDirectory),

@@ -43,7 +43,7 @@ func opened(s *transom.Session) openedResult {
 	i := s.Info()
 	return openedResult{
 		SessionID: i.ID, NativeSessionID: i.ID, StartTime: wireTime(i.Started), IsRemote: i.Remote, Mode: i.Mode,
-		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort}, Capabilities: capabilitiesOf(s), OpenCanvases: s.OpenCanvases(),
+		WorkspacePath: s.Workspace(), ModelState: modelState{i.Model, i.ReasoningEffort, i.ContextTier}, Capabilities: capabilitiesOf(s), OpenCanvases: s.OpenCanvases(),
 	}
 }
 
@@ -166,6 +166,7 @@ type sessionParams struct {
 	SessionID          string        `json:"sessionId"`
 	Model              *string       `json:"model"`
 	ReasoningEffort    *string       `json:"reasoningEffort"`
+	ContextTier        *string       `json:"contextTier"`
 	Streaming          *bool         `json:"streaming"`
 	Tools              []wireTool    `json:"tools"`
 	AvailableTools     *[]string     `json:"availableTools"`

@@ -47,11 +47,12 @@ func setMode(q *call, p *setModeParams) {
 type modelState struct {
 	ModelID         string `json:"modelId,omitempty"`
 	ReasoningEffort string `json:"reasoningEffort,omitempty"`
+	ContextTier     string `json:"contextTier,omitempty"`
 }
 
 func currentModel(q *call, _ *target) {
 	i := q.sess.Info()
-	q.Reply(modelState{i.Model, i.ReasoningEffort}, nil)
+	q.Reply(modelState{i.Model, i.ReasoningEffort, i.ContextTier}, nil)
 }
 
 type switchModelParams struct {
@@ -59,18 +60,9 @@ type switchModelParams struct {
 	ModelID         string  `json:"modelId"`
 	ReasoningEffort *string `json:"reasoningEffort"`
 	Summary         *string `json:"reasoningSummary"`
-	ContextTier     string  `json:"contextTier"`
+	ContextTier     *string `json:"contextTier"`
 
 	Capabilities *wireCapabilities `json:"modelCapabilities"`
-}
-
-// unserved names what has no effect.
-func (p *switchModelParams) unserved() []string {
-	out := p.Capabilities.unserved()
-	if p.ContextTier != "" && p.ContextTier != "default" {
-		out = append(out, "contextTier")
-	}
-	return out
 }
 
 // warnUnserved tells of settings that are known and have no effect.
@@ -93,14 +85,14 @@ func switchModel(q *call, p *switchModelParams) {
 		q.Reply(nil, invalid(q.op(), "session.model.switchTo needs a modelId"))
 		return
 	}
-	q.warnUnserved(p.unserved())
+	q.warnUnserved(p.Capabilities.unserved())
 	c := transom.Configure{
-		Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, ReasoningSummary: p.Summary,
+		Model: &p.ModelID, ReasoningEffort: p.ReasoningEffort, ContextTier: p.ContextTier, ReasoningSummary: p.Summary,
 		Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities(),
 	}
 	q.sess.Post(c, q.answer(func(any) any {
 		i := q.sess.Info()
-		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort}}
+		return switchModelResult{"switched", i.Model, modelState{i.Model, i.ReasoningEffort, i.ContextTier}}
 	}))
 }
 
@@ -148,6 +140,7 @@ type optionsParams struct {
 	target
 	Model            *string   `json:"model"`
 	ReasoningEffort  *string   `json:"reasoningEffort"`
+	ContextTier      *string   `json:"contextTier"`
 	AvailableTools   *[]string `json:"availableTools"`
 	ExcludedTools    *[]string `json:"excludedTools"`
 	EnableStreaming  *bool     `json:"enableStreaming"`
@@ -156,6 +149,8 @@ type optionsParams struct {
 	SkipCustomInstructions *bool `json:"skipCustomInstructions"`
 
 	Limits *wireLimits `json:"sessionLimits"`
+
+	ToolSearch *wireToolSearch `json:"toolSearch"`
 
 	Capabilities *wireCapabilities `json:"modelCapabilitiesOverrides"`
 	Summary      *string           `json:"reasoningSummary"`
@@ -176,9 +171,10 @@ func (p *optionsParams) UnmarshalJSON(raw []byte) error {
 func updateOptions(q *call, p *optionsParams) {
 	q.warnUnserved(p.unserved())
 	c := transom.Configure{
-		Model: p.Model, ReasoningEffort: p.ReasoningEffort, AvailableTools: p.AvailableTools,
+		Model: p.Model, ReasoningEffort: p.ReasoningEffort, ContextTier: p.ContextTier, AvailableTools: p.AvailableTools,
 		ExcludedTools: p.ExcludedTools, Streaming: p.EnableStreaming, Dir: p.WorkingDirectory, SkipCustomInstructions: p.SkipCustomInstructions,
 		ReasoningSummary: p.Summary, Citations: p.Citations, Vision: p.Capabilities.vision(), Abilities: p.Capabilities.abilities(),
+		ToolSearch: p.ToolSearch.search(),
 	}
 	if raw, given := p.rest["sessionLimits"]; given && len(raw) > 0 {
 		var credits float64

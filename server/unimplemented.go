@@ -113,7 +113,6 @@ var refusals = []refusal{
 	{"sessions.delete", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
 	{"sessions.getClientMetadata", reasonSessions},
-	{"sessions.getPersistedRemoteSteerable", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 

@@ -34,7 +34,11 @@ func newOutput(cfg Config) (*output, error) {
 	o := &output{cfg: cfg, client: &http.Client{Timeout: cfg.Timeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}}
 	for _, to := range []string{cfg.TracesURL, cfg.MetricsURL} {
 		if u, err := url.Parse(to); err != nil || to != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-			return nil, fmt.Errorf("telemetry: %q is no HTTP URL: check OTEL_EXPORTER_OTLP_ENDPOINT", to)
+			shown := "the endpoint" // which may have a password in it
+			if err == nil {
+				shown = u.Redacted()
+			}
+			return nil, fmt.Errorf("telemetry: %s is no HTTP URL: check OTEL_EXPORTER_OTLP_ENDPOINT", shown)
 		}
 	}
 	if cfg.File == "" {

@@ -28,6 +28,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,6 +124,24 @@ func FromEnv(getenv func(string) string) (cfg Config, on bool, err error) {
 		cfg.Timeout = time.Duration(ms) * time.Millisecond
 	}
 	return cfg, true, nil
+}
+
+// Secrets are the values in the variables of the environment that a server of
+// telemetry is let in with, whether or not they are used: headers, and passwords in
+// URLs. Nothing else should be shown them.
+func Secrets(getenv func(string) string) (out []string) {
+	for _, kind := range []string{"", "TRACES_", "METRICS_"} {
+		headers := pairs(getenv("OTEL_EXPORTER_OTLP_" + kind + "HEADERS"))
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			out = append(out, headers[name], strings.TrimPrefix(headers[name], "Bearer "))
+		}
+		if u, err := url.Parse(getenv("OTEL_EXPORTER_OTLP_" + kind + "ENDPOINT")); err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				out = append(out, password)
+			}
+		}
+	}
+	return out
 }
 
 // signal is the URL of one kind of telemetry; "" where it is switched off.

@@ -256,3 +256,28 @@ func TestFromEnv(t *testing.T) {
 		t.Error("nothing is somewhere")
 	}
 }
+
+// What a server is let in with is named, wherever it stands in the environment, and
+// no error shows it.
+func TestSecrets(t *testing.T) {
+	env := map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS":          "x-key=one,authorization=Bearer%20two",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT":  "ftp://user:three@127.0.0.1:1/v1/traces",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://127.0.0.1:1/v1/metrics",
+		"COPILOT_OTEL_ENABLED":                "true",
+	}
+	getenv := func(name string) string { return env[name] }
+	if diff := cmp.Diff([]string{"Bearer two", "two", "one", "one", "three"}, Secrets(getenv)); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"ftp://user:three@127.0.0.1:1/v1/traces", "http://user:three@127.0.0.1:x/", "http://user:three@[::1"} {
+		env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = bad
+		cfg, _, err := FromEnv(getenv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(cfg); err == nil || strings.Contains(err.Error(), "three") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Registry is an immutable set of tools, in the order of their declaration. A
@@ -10,6 +11,48 @@ import (
 type Registry struct {
 	list   []*Compiled
 	byName map[string]*Compiled
+	later  *later // of what [Deferred] makes; nil for others
+}
+
+// later is what makes a registry.
+type later struct {
+	once sync.Once
+	make func() ([]Tool, error)
+	err  error
+}
+
+// Deferred makes a registry of the tools that list returns, which is asked once,
+// when the registry is first looked at: most sessions of a host that brings its own
+// tools never look at Transom's. Where list or a tool is at fault, the registry is
+// empty and [Registry.Err] says why.
+func Deferred(list func() ([]Tool, error)) *Registry { return &Registry{later: &later{make: list}} }
+
+// Err makes sure that the registry is made, and says why it could not be: only
+// those of [Deferred] can have one.
+func (r *Registry) Err() error {
+	if r == nil || r.later == nil {
+		return nil
+	}
+	r.ready()
+	return r.later.err
+}
+
+// ready makes what is not made yet.
+func (r *Registry) ready() {
+	if r.later != nil {
+		r.later.once.Do(r.fill)
+	}
+}
+
+func (r *Registry) fill() {
+	tools, err := r.later.make()
+	if err == nil && len(tools) > 0 {
+		var made *Registry
+		if made, err = NewRegistry(tools); err == nil {
+			r.list, r.byName = made.list, made.byName
+		}
+	}
+	r.later.make, r.later.err = nil, err
 }
 
 // NewRegistry compiles tools. The first that is unsound, or whose name was there
@@ -59,6 +102,7 @@ func (r *Registry) Lookup(name string) (*Compiled, bool) {
 	if r == nil {
 		return nil, false
 	}
+	r.ready()
 	c, ok := r.byName[name]
 	return c, ok
 }
@@ -68,6 +112,7 @@ func (r *Registry) Len() int {
 	if r == nil {
 		return 0
 	}
+	r.ready()
 	return len(r.list)
 }
 
@@ -76,6 +121,7 @@ func (r *Registry) All() []*Compiled {
 	if r == nil {
 		return nil
 	}
+	r.ready()
 	return r.list
 }
 

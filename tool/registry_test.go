@@ -203,3 +203,36 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// A deferred registry is made once, when it is first looked at; one that cannot be
+// made is empty, and says why.
+func TestDeferred(t *testing.T) {
+	made := 0
+	r := Deferred(func() ([]Tool, error) { made++; return named("a", "b"), nil })
+	if made != 0 {
+		t.Fatal("it was made before anybody looked")
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, ok := r.Lookup("b"); !ok || r.Len() != 2 || len(r.All()) != 2 {
+				t.Error("a tool is missing")
+			}
+		})
+	}
+	wg.Wait()
+	if more, err := r.With(named("c")...); err != nil || more.Len() != 3 || r.Err() != nil || made != 1 {
+		t.Errorf("%v, %v; made %d times", err, r.Err(), made)
+	}
+	for name, list := range map[string]func() ([]Tool, error){
+		"a bad tool": func() ([]Tool, error) { return named("a", "not a name"), nil },
+		"no list":    func() ([]Tool, error) { return nil, errors.New("broken") },
+	} {
+		if bad := Deferred(list); bad.Len() != 0 || bad.Err() == nil {
+			t.Errorf("%s: %d tools, %v", name, bad.Len(), bad.Err())
+		}
+	}
+	if (*Registry)(nil).Err() != nil || Deferred(func() ([]Tool, error) { return nil, nil }).Err() != nil {
+		t.Error("an empty registry is fine")
+	}
+}

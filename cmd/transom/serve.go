@@ -17,6 +17,7 @@ import (
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/mcp/host"
 	"github.com/transom-run/transom/server"
+	"github.com/transom-run/transom/telemetry"
 )
 
 // tokenVariable holds what clients must show to be served.
@@ -52,7 +53,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer ln.Close()
 	}
-	watch, secrets, end := observer(log)
+	watch, end := observer(log)
 	defer end()
 	rt, err := transom.Open(transom.Config{
 		Observer:    watch,
@@ -69,7 +70,7 @@ func (o *options) serve(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	// What runs below this process has no use for these, and must not print them.
 	harden()
-	rt.AddSecrets(append(secrets, token)...)
+	rt.AddSecrets(append(telemetry.Secrets(os.Getenv), token)...)
 	for _, p := range peers {
 		rt.AddSecrets(p.Token)
 	}

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/transom-run/transom"
@@ -19,19 +16,15 @@ const exportTime = 2 * time.Second
 
 // observer makes what exports traces and metrics, where the environment asks for
 // it; nil where it does not, or asks for what cannot be: then the log says so, and
-// sessions go on without. end exports what is left. secrets are what is sent to the
-// server to be let in.
-func observer(log *slog.Logger) (o trace.Observer, secrets []string, end func()) {
+// sessions go on without. end exports what is left.
+func observer(log *slog.Logger) (o trace.Observer, end func()) {
 	none := func() {}
 	cfg, on, err := telemetry.FromEnv(os.Getenv)
 	if err == nil && on {
 		cfg.Version, cfg.Logger = transom.Version, log
 		var t *telemetry.Telemetry
 		if t, err = telemetry.New(cfg); err == nil {
-			for _, v := range slices.Sorted(maps.Values(cfg.Headers)) {
-				secrets = append(secrets, v, strings.TrimPrefix(v, "Bearer "))
-			}
-			return t, secrets, func() {
+			return t, func() {
 				ctx, cancel := context.WithTimeout(context.Background(), exportTime)
 				defer cancel()
 				if err := t.Shutdown(ctx); err != nil {
@@ -43,5 +36,5 @@ func observer(log *slog.Logger) (o trace.Observer, secrets []string, end func())
 	if err != nil {
 		log.Error("there is no telemetry", "error", err)
 	}
-	return nil, nil, none
+	return nil, none
 }

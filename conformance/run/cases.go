@@ -235,7 +235,7 @@ func (s *Suite) overTCP() {
 var overs = append([]string{"stdio", "tcp", "server", "example"}, programs...)
 
 // programs are the hand-written hosts that only some languages have, one a case.
-var programs = []string{"remote", "everyday", "elsewhere", "reference"}
+var programs = []string{"remote", "everyday", "elsewhere", "reference", "kept"}
 
 // steps is the closed list of what a host can do.
 var steps = strings.Fields(`connect create resume send send_and_wait clear truncate abort

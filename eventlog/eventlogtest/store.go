@@ -396,6 +396,53 @@ func verify(t *testing.T, e *env) {
 	wantErr(t, third.(eventlog.Verifier).Verify(), eventlog.ErrNotFound)
 }
 
+// extended adds to the checkpoint of a log.
+func extended(t *testing.T, e *env, l eventlog.Log) {
+	x, ok := l.(eventlog.Extender)
+	if !ok {
+		return // optional
+	}
+	want := func(l eventlog.Log, pos eventlog.Position, data string) {
+		t.Helper()
+		if at, got, ok := l.(eventlog.Checkpointer).LoadCheckpoint(); !ok || at != pos || got != data {
+			t.Fatalf("checkpoint at %d: %q, %v; want %d: %q", at, got, ok, pos, data)
+		}
+	}
+	refused := func(why string, x eventlog.Extender) {
+		t.Helper()
+		if x.ExtendCheckpoint(l.End(), []byte("x")) == nil {
+			t.Fatal("added " + why)
+		}
+	}
+	save := func(l eventlog.Log, data string) {
+		t.Helper()
+		if err := l.(eventlog.Checkpointer).SaveCheckpoint(l.End(), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("after a save that failed", x)
+	save(l, "one\n")
+	for _, more := range []string{"two", "", "three\x00{}\n"} {
+		mustAppend(t, l, eventlog.Batch{Lines: Lines(6, 8)})
+		if err := x.ExtendCheckpoint(l.End(), []byte(more)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(l, l.End(), "one\ntwothree\x00{}\n")
+	other := e.open(t, "s")
+	want(other, l.End(), "one\ntwothree\x00{}\n")
+	refused("by another log than saved it", other.(eventlog.Extender))
+	save(other, "of another")
+	refused("to one of another", x)
+	want(l, l.End(), "of another")
+	save(l, "again")
+	if x.ExtendCheckpoint(l.End()+1, nil) == nil {
+		t.Fatal("a checkpoint beyond the end was taken")
+	}
+	refused("after an attempt that failed", x)
+	want(l, l.End(), "again")
+}
+
 func checkpoint(t *testing.T, e *env) {
 	l := e.create(t, "s")
 	if _, ok := l.(eventlog.Checkpointer); !ok {
@@ -410,7 +457,7 @@ func checkpoint(t *testing.T, e *env) {
 	want := func(l eventlog.Log, pos eventlog.Position, data []byte) {
 		t.Helper()
 		gotPos, got, ok := l.(eventlog.Checkpointer).LoadCheckpoint()
-		if !ok || gotPos != pos || !bytes.Equal(got, data) {
+		if !ok || gotPos != pos || got != string(data) {
 			t.Fatalf("checkpoint at %d: %q, %v; want %d: %q", gotPos, got, ok, pos, data)
 		}
 	}
@@ -441,6 +488,7 @@ func checkpoint(t *testing.T, e *env) {
 		t.Fatal("a checkpoint beyond the end was taken")
 	}
 	want(l, end, big)
+	extended(t, e, l)
 	if err := e.store.Delete(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}

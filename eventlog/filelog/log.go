@@ -25,6 +25,7 @@ type Log struct {
 	// guards buf. It may be held when mu is taken, never the other way round.
 	writing sync.Mutex
 	buf     []byte
+	saved   savedCheckpoint // guarded by writing, too
 
 	// mu guards what follows. It is not held across I/O.
 	mu       sync.Mutex

@@ -136,7 +136,11 @@ func (m *machine) checkpoint(t *rapid.T) {
 	if len(m.filePos) > 0 {
 		i := rapid.IntRange(0, len(m.filePos)-1).Draw(t, "position")
 		data := fmt.Append(nil, m.n)
-		m.same(t, "save checkpoint", m.file.(*Log).SaveCheckpoint(m.filePos[i], data), m.mem.(*memlog.Log).SaveCheckpoint(m.memPos[i], data))
+		if rapid.Bool().Draw(t, "add") {
+			m.same(t, "extend checkpoint", m.file.(*Log).ExtendCheckpoint(m.filePos[i], data), m.mem.(*memlog.Log).ExtendCheckpoint(m.memPos[i], data))
+		} else {
+			m.same(t, "save checkpoint", m.file.(*Log).SaveCheckpoint(m.filePos[i], data), m.mem.(*memlog.Log).SaveCheckpoint(m.memPos[i], data))
+		}
 	}
 	fp, fdata, fok := m.file.(*Log).LoadCheckpoint()
 	gp, gdata, gok := m.mem.(*memlog.Log).LoadCheckpoint()

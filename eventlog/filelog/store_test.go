@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +286,95 @@ func TestStaleCheckpoint(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExtendedCheckpoint: of a checkpoint that was added to, what is whole and has its
+// records is taken.
+func TestExtendedCheckpoint(t *testing.T) {
+	const content = one + "\n" + two + "\n" + three + "\n"
+	first, second := eventlog.Position(len(one+"\n")), eventlog.Position(len(one+"\n"+two+"\n"))
+	s := newStore(t, t.TempDir())
+	path := put(t, s, "s", content)
+	name := filepath.Join(s.Dir("s"), checkpointName)
+	l, _ := open(t, s, "s")
+	if err := l.SaveCheckpoint(first, []byte("base")); err != nil {
+		t.Fatal(err)
+	}
+	base, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ExtendCheckpoint(second, []byte("+more")); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(file []byte) string {
+		t.Helper()
+		if err := os.WriteFile(name, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, _ := open(t, s, "s")
+		defer l.Close()
+		pos, data, ok := l.LoadCheckpoint()
+		switch {
+		case ok && !(pos == first && data == "base") && !(pos == second && data == "base+more"):
+			t.Fatalf("checkpoint at %d: %q", pos, data)
+		case !ok:
+			return "none"
+		}
+		return data
+	}
+	for i := range whole {
+		want := "base"
+		if i < len(base) {
+			want = "none"
+		}
+		bad := slices.Clone(whole)
+		bad[i] ^= 1
+		for _, file := range [][]byte{bad, whole[:i], append(slices.Clone(whole[:i]), make([]byte, len(whole)-i)...)} {
+			if got := load(file); got != want {
+				t.Fatalf("from %q: %s, want %s", file, got, want)
+			}
+		}
+	}
+	if got := load(append(slices.Clone(whole), whole[len(base):]...)); got != "base+more" { // the same piece again is none
+		t.Error(got)
+	}
+	for log, want := range map[string]string{content: "base+more", one + "\n" + two: "base+more", one + "\n" + three + "\n": "base", one: "base", two + "\n": "none"} {
+		if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := load(whole); got != want {
+			t.Errorf("with the log %q: %s, want %s", log, got, want)
+		}
+	}
+}
+
+// TestExtendFails: an addition that fails leaves what there was, and the next one is
+// refused: nobody knows what the file holds now.
+func TestExtendFails(t *testing.T) {
+	for at, more := 0, true; more; at++ {
+		s := newStore(t, t.TempDir())
+		put(t, s, "s", one+"\n"+two+"\n")
+		f := &faults{failAt: -1}
+		l, _ := open(t, &Store{cfg: s.cfg, root: s.root, fs: f.fsys(), syncer: s.syncer}, "s")
+		if err := l.SaveCheckpoint(l.End(), []byte("base")); err != nil {
+			t.Fatal(err)
+		}
+		f.arm(at, fs.ErrPermission)
+		more = l.ExtendCheckpoint(l.End(), []byte("+more")) != nil
+		f.arm(1<<20, nil)
+		if err := l.ExtendCheckpoint(l.End(), []byte("+x")); (err == nil) == more {
+			t.Errorf("fault %d: the next one: %v", at, err)
+		}
+		again, _ := open(t, s, "s")
+		if _, data, ok := again.LoadCheckpoint(); !ok || !strings.HasPrefix(data, "base") {
+			t.Errorf("fault %d: %q, %v", at, data, ok)
+		}
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {

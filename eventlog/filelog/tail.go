@@ -11,6 +11,9 @@ import (
 // block is how much is read at a time.
 const block = 64 << 10
 
+// nearby is how much is read at first where what is looked for is usually close.
+const nearby = 4 << 10
+
 // maxRecord is the length of the longest line that is taken into memory. A
 // longer one is damage: a log made of one endless line must not end the process.
 const maxRecord = 1 << 30
@@ -96,7 +99,11 @@ const blank = "\x00 \t\r\n"
 
 // trimBack returns the offset after the last byte before end that is not blank.
 func trimBack(r io.ReaderAt, end int64) (int64, error) {
-	for buf := make([]byte, block); end > 0; {
+	var buf []byte
+	for size := nearby; end > 0; size = block {
+		if len(buf) < size {
+			buf = make([]byte, size)
+		}
 		b, err := blockBefore(r, buf, end)
 		if err != nil {
 			return 0, err
@@ -113,7 +120,11 @@ func trimBack(r io.ReaderAt, end int64) (int64, error) {
 // lineStart returns the offset of the first byte of the line that the byte
 // before end belongs to.
 func lineStart(r io.ReaderAt, end int64) (int64, error) {
-	for buf := make([]byte, block); end > 0; {
+	var buf []byte
+	for size := nearby; end > 0; size = block {
+		if len(buf) < size {
+			buf = make([]byte, size)
+		}
 		b, err := blockBefore(r, buf, end)
 		if err != nil {
 			return 0, err

@@ -49,6 +49,7 @@ type session struct {
 	modified  time.Time
 	saved     eventlog.Position // of the checkpoint
 	savedData []byte            // nil: there is none
+	savedBy   *Log              // which may add to it; nil: nobody
 }
 
 // New makes an empty store.
@@ -280,8 +281,25 @@ func (l *Log) verify() error {
 
 // SaveCheckpoint implements eventlog.Checkpointer.
 func (l *Log) SaveCheckpoint(pos eventlog.Position, data []byte) error {
+	return l.checkpoint(pos, data, false)
+}
+
+// ExtendCheckpoint implements eventlog.Extender.
+func (l *Log) ExtendCheckpoint(pos eventlog.Position, data []byte) error {
+	return l.checkpoint(pos, data, true)
+}
+
+func (l *Log) checkpoint(pos eventlog.Position, data []byte, more bool) error {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
+	mine := l.session.savedBy == l
+	l.session.savedBy = nil // until this has succeeded
+	if more && mine && pos < l.session.saved {
+		return fmt.Errorf("add to the checkpoint of session %s: position %d lies before it", l.session.id, pos)
+	}
+	if more && !mine {
+		return fmt.Errorf("add to the checkpoint of session %s: none was saved here", l.session.id)
+	}
 	switch {
 	case l.closed:
 		return fmt.Errorf("save a checkpoint of session %s: %w", l.session.id, eventlog.ErrClosed)
@@ -290,16 +308,19 @@ func (l *Log) SaveCheckpoint(pos eventlog.Position, data []byte) error {
 	case int(pos) > l.end || !l.session.stored:
 		return nil
 	}
-	l.session.saved, l.session.savedData = pos, append([]byte{}, data...)
+	if !more {
+		l.session.savedData = []byte{}
+	}
+	l.session.saved, l.session.savedBy, l.session.savedData = pos, l, append(l.session.savedData, data...)
 	return nil
 }
 
 // LoadCheckpoint implements eventlog.Checkpointer.
-func (l *Log) LoadCheckpoint() (eventlog.Position, []byte, bool) {
+func (l *Log) LoadCheckpoint() (eventlog.Position, string, bool) {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	if d := l.session; !l.closed && d.savedData != nil && int(d.saved) <= l.end {
-		return d.saved, bytes.Clone(d.savedData), true
+		return d.saved, string(d.savedData), true
 	}
-	return 0, nil, false
+	return 0, "", false
 }

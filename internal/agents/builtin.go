@@ -2,7 +2,9 @@ package agents
 
 import (
 	"embed"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Definition is an agent.
@@ -36,8 +38,10 @@ var prompts embed.FS
 // reading are the tools of agents that change nothing themselves.
 var reading = []string{"view", "grep", "glob", "bash", "read_bash", "stop_bash", "list_bash", "web_fetch", "mcp:*", "custom:*"}
 
-// BuiltIn lists Transom's own agents, always in the same order.
-func BuiltIn() []Definition {
+// BuiltIn lists Transom's own agents, always in the same order, in a new slice.
+func BuiltIn() []Definition { return slices.Clone(builtIn()) }
+
+var builtIn = sync.OnceValue(func() []Definition {
 	list := []Definition{
 		{Name: "explore", DisplayName: "Explore", Description: "Searches a code base and answers questions about it. Changes nothing.", Tools: []string{"view", "grep", "glob", "web_fetch", "mcp:*", "custom:*"}},
 		{Name: "task", DisplayName: "Task", Description: "Runs a build, tests or another command and reports what matters of it."},
@@ -54,4 +58,4 @@ func BuiltIn() []Definition {
 		list[i].Prompt = strings.TrimSpace(string(b))
 	}
 	return list
-}
+})

@@ -178,14 +178,20 @@ func (s *Set) Tools() []tool.Tool {
 //go:embed *.md
 var texts embed.FS
 
-// text is what the model reads of a tool.
+// text is what the model reads of a tool, the same for all sessions.
 func text(name string) string {
+	if t, ok := read.Load(name); ok {
+		return t.(string)
+	}
 	b, err := texts.ReadFile(name + ".md")
 	if err != nil {
 		panic(fmt.Sprintf("builtin: the tool %s has no text: %v", name, err))
 	}
-	return strings.TrimSpace(string(b))
+	t, _ := read.LoadOrStore(name, strings.TrimSpace(string(b)))
+	return t.(string)
 }
+
+var read sync.Map // name → what text read
 
 // sessionFile is a path among the session's own files, whose directory is made.
 func (s *Set) sessionFile(names ...string) (string, error) {

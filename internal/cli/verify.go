@@ -26,7 +26,13 @@ and what becomes of it. A session can be resumed all the same; what is damaged i
 passed over. Nothing is changed, and a session may be in use meanwhile.
 
 ID may be the beginning of an id; without one all sessions are read. The exit code
-is 1 where a log is damaged. 'transom sessions repair' mends one.`,
+is 1 where a log is damaged. 'transom sessions repair' mends one.
+
+With --json there is an object a line for each log: id, log (its file), ok, records (how
+many), recordBytes (how much of the log these are), damage, open (calls without a
+result), checkpoint (ok, none or unusable) and inUse. Each damage has the line, the
+offset of its first byte in the log, its length in bytes, a reason, and tail where the
+next append cuts it off.`,
 		Example: `  transom sessions verify
   transom sessions verify 3f6c --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -91,12 +97,13 @@ func chosen(ctx context.Context, home string, args []string) (ids []string, dir 
 
 // finding is what was found out about a log.
 type finding struct {
-	ID      string    `json:"id"`
-	Log     string    `json:"log"`
-	OK      bool      `json:"ok"`
-	Records int       `json:"records"`
-	Bytes   int64     `json:"bytes"`
-	Damage  []damaged `json:"damage"`
+	ID      string `json:"id"`
+	Log     string `json:"log"`
+	OK      bool   `json:"ok"`
+	Records int    `json:"records"`
+	// RecordBytes is how much of the log the records are, with their line feeds.
+	RecordBytes int64     `json:"recordBytes"`
+	Damage      []damaged `json:"damage"`
 	// Open are calls without a result, all but those of a turn that is still open
 	// at the end: each reads as interrupted.
 	Open []string `json:"open"`
@@ -106,9 +113,9 @@ type finding struct {
 }
 
 type damaged struct {
-	Line   int    `json:"line,omitempty"`
-	Byte   int64  `json:"byte"`
-	Bytes  int64  `json:"bytes"`
+	Line   int    `json:"line,omitempty"` // from 1
+	Offset int64  `json:"offset"`         // where it begins, in bytes from the beginning of the log
+	Length int64  `json:"length"`         // in bytes
 	Reason string `json:"reason"`
 	Tail   bool   `json:"tail"` // the next append cuts it off
 }
@@ -142,7 +149,7 @@ func verify(ctx context.Context, store *filelog.Store, id string) (*finding, err
 			unread(rec, err)
 			continue
 		}
-		v.Records, v.Bytes = v.Records+1, v.Bytes+int64(len(rec.Line))+1
+		v.Records, v.RecordBytes = v.Records+1, v.RecordBytes+int64(len(rec.Line))+1
 		if err := calls.record(e); err != nil {
 			unread(rec, err)
 		}
@@ -223,21 +230,21 @@ func (v *finding) print(w io.Writer, asJSON bool) error {
 	if !v.OK {
 		state = "damaged"
 	}
-	out := fmt.Sprintf("%-8s %s  %s, %s", state, printable(v.ID), plural(v.Records, "record", "records"), size(v.Bytes))
+	out := fmt.Sprintf("%-8s %s  %s, %s", state, printable(v.ID), plural(v.Records, "record", "records"), size(v.RecordBytes))
 	if v.InUse {
 		out += ", in use"
 	}
 	out += "\n"
 	for _, d := range v.Damage {
-		where := fmt.Sprintf("byte %d", d.Byte)
+		where := fmt.Sprintf("byte %d", d.Offset)
 		if d.Line > 0 {
-			where = fmt.Sprintf("line %d, byte %d", d.Line, d.Byte)
+			where = fmt.Sprintf("line %d, byte %d", d.Line, d.Offset)
 		}
 		fate := "passed over"
 		if d.Tail {
 			fate = "cut off by the next append"
 		}
-		out += fmt.Sprintf("         %s: %s, %s: %s\n", where, printable(d.Reason), plural(int(d.Bytes), "byte", "bytes"), fate)
+		out += fmt.Sprintf("         %s: %s, %s: %s\n", where, printable(d.Reason), plural(int(d.Length), "byte", "bytes"), fate)
 	}
 	for _, id := range v.Open {
 		out += fmt.Sprintf("         the call %s has no result: it reads as interrupted, or waits for a resume\n", printable(id))

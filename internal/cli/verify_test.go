@@ -38,8 +38,26 @@ func TestVerifyAndRepair(t *testing.T) {
 	r.want(t, CodeFailed, "damaged  one  24 records", "line 4, byte", "not a JSON object, 8 bytes: passed over",
 		"has no type, 14 bytes: passed over", "torn last record, 8 bytes: cut off by the next append", "ok       two", "1 log of 2 is damaged")
 	var v finding
-	if err := json.Unmarshal([]byte(run(t, "", "sessions", "verify", "o", "--json", "--home", home).out), &v); err != nil {
+	told := []byte(run(t, "", "sessions", "verify", "o", "--json", "--home", home).out)
+	if err := json.Unmarshal(told, &v); err != nil {
 		t.Fatal(err)
+	}
+	var named struct {
+		RecordBytes int
+		Damage      []struct{ Offset, Length int }
+	}
+	if err := json.Unmarshal(told, &named); err != nil || len(named.Damage) != 3 {
+		t.Fatalf("%s: %v", told, err)
+	}
+	lost := 0
+	for i, d := range named.Damage {
+		lost += d.Length
+		if want := []string{"{\"broken\n", "{\"no\":\"type\"}\n", `{"torn":`}[i]; !strings.HasPrefix(string(damaged[d.Offset:]), want) {
+			t.Errorf("damage %d is said to begin at %q", i, damaged[d.Offset:])
+		}
+	}
+	if named.RecordBytes != len(whole) || named.RecordBytes+lost > len(damaged) {
+		t.Errorf("%d bytes are said to be records and %d damage, of %d", named.RecordBytes, lost, len(damaged))
 	}
 	if v.OK || v.ID != "one" || v.Records != 24 || len(v.Damage) != 3 || v.Damage[0].Line != 4 || !v.Damage[2].Tail || v.Checkpoint != "none" || v.InUse {
 		t.Errorf("%+v", v)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
-	"github.com/transom-run/transom/eventlog/filelog"
 	"github.com/transom-run/transom/model"
 )
 
@@ -69,7 +68,7 @@ func readJournal(path string) (promises, error) {
 // prompt, and says what is not as it has to be. home holds session-state/s and the
 // journal.
 func verify(ctx context.Context, home string, hist history, goOn bool) error {
-	path := filepath.Join(home, "session-state", sessionID, "events.jsonl")
+	path := hist.log(home)
 	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -78,11 +77,7 @@ func verify(ctx context.Context, home string, hist history, goOn bool) error {
 	if err != nil {
 		return err
 	}
-	store, err := filelog.New(filelog.Config{Home: home})
-	if err != nil {
-		return err
-	}
-	h, err := newHost(ctx, store, home)
+	h, store, err := hist.open(ctx, home, nil)
 	if err != nil {
 		return err
 	}
@@ -104,8 +99,14 @@ func verify(ctx context.Context, home string, hist history, goOn bool) error {
 	if err == nil && killed.said["deleted"] {
 		err = errors.New("the session was deleted, and is there")
 	}
+	if err == nil && hist.before != nil {
+		err = hist.before(h, killed)
+	}
 	if err == nil {
 		err = h.say("«final»")
+	}
+	if err == nil && hist.then != nil {
+		err = hist.then(h, killed)
 	}
 	if err = errors.Join(err, h.end()); err != nil {
 		return err
@@ -152,6 +153,10 @@ func tell(log eventlog.Log) (*tale, error) {
 	t := &tale{clears: map[string]string{}, taken: map[string]int{}, starts: map[string]int{}, ends: map[string]int{}, asked: map[string]int{}}
 	var shown []*event.Event // what no boundary hides
 	for rec, err := range log.Read(0) {
+		var damage *eventlog.DamageError
+		if errors.As(err, &damage) {
+			continue // judge decides whether there may be some
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -188,6 +193,9 @@ func tell(log eventlog.Log) (*tale, error) {
 
 // record takes what is true of a record whether it is still shown or not.
 func (t *tale) record(e *event.Event) error {
+	if e.AgentID != "" && (e.Type == event.TypeUserMessage || e.Type == event.TypeContextCleared) {
+		return nil // an agent's own
+	}
 	switch e.Type {
 	case event.TypeUserMessage:
 		p, err := event.As[event.UserMessage](e)
@@ -230,6 +238,9 @@ func (t *tale) record(e *event.Event) error {
 func (t *tale) see(shown []*event.Event) error {
 	seed, seedID := "", ""
 	for _, e := range shown {
+		if e.AgentID != "" {
+			continue
+		}
 		switch e.Type {
 		case event.TypeUserMessage:
 			p, err := event.As[event.UserMessage](e)
@@ -256,13 +267,13 @@ func (t *tale) see(shown []*event.Event) error {
 }
 
 // judge compares what was promised with what the log says and the model was asked.
-func judge(ctx context.Context, store *filelog.Store, journal string, killed promises, last *model.Request, hist history, goOn bool) error {
+func judge(ctx context.Context, store eventlog.Store, journal string, killed promises, last *model.Request, hist history, goOn bool) error {
 	log, damage, err := store.Open(ctx, sessionID)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if len(damage) > 0 {
+	if len(damage) > 0 && !hist.kept { // files of hosts only grow: what was torn stays in them
 		return fmt.Errorf("the log ends in %v", damage)
 	}
 	t, err := tell(log)

@@ -90,14 +90,10 @@ func child(name string) int {
 	defer cancel()
 	at, _ := strconv.Atoi(os.Getenv(envAt))
 	k := &killer{at: at}
-	home := os.Getenv(envHome)
-	store, err := filelog.New(filelog.Config{Home: home, Seam: k})
+	h, _, err := histories[name].open(ctx, os.Getenv(envHome), k)
 	if err == nil {
-		var h *host
-		if h, err = newHost(ctx, store, home); err == nil {
-			h.until = os.Getenv(envUntil)
-			err = histories[name].run(h)
-		}
+		h.until = os.Getenv(envUntil)
+		err = histories[name].run(h)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

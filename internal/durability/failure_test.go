@@ -88,8 +88,8 @@ func TestStoreFails(t *testing.T) {
 	t.Run("histories", func(t *testing.T) {
 		for i, name := range slices.Sorted(maps.Keys(histories)) {
 			hist := histories[name]
-			if hist.after != "" || name == "deletion" {
-				continue
+			if hist.after != "" || name == "deletion" || hist.kept || hist.then != nil {
+				continue // hosts' stores fail in their own tests, and so do schedules and files
 			}
 			hist.aborts = true // a turn that could not be written is ended
 			t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func endure(t *testing.T, f *faulty, hist history, goOn bool) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHost(ctx, store, home)
+	h, err := hist.host(ctx, store, home)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,12 @@ type history struct {
 	after, mark string
 	// aborts: the turn is ended by the host, so that not all of its plan is done.
 	aborts bool
+	// kept: the host keeps the session's files itself. tracked: Transom's own tools
+	// write files, which can be brought back. crew: the session has an agent.
+	kept, tracked, crew bool
+	// before and after are asked of a session that was resumed, around its last
+	// prompt.
+	before, then func(h *host, killed promises) error
 }
 
 var histories = map[string]history{
@@ -53,6 +59,14 @@ var histories = map[string]history{
 		return err
 	})},
 	"fork":          {run: forked},
+	"kept":          {run: says("«one»", "«batch»", "«clear»", "«two»"), kept: true},
+	"kept host":     {run: says("«one»", "«host»", "«push»"), kept: true},
+	"kept back":     {run: goesBack(2, func(h *host, id string) error { _, err := h.s.History().Truncate(h.ctx, id); return err }), kept: true},
+	"files":         {run: filesBack, tracked: true, then: (*host).filesAre},
+	"schedules":     {run: scheduled, before: (*host).ticked, then: (*host).schedulesAre},
+	"agent":         {run: says("«one»", "«agent»", "«two»"), crew: true},
+	"crew":          {run: says("«crew»", "«two»"), crew: true},
+	"crew clear":    {run: says("«crewclear»", "«two»"), crew: true},
 	"deletion":      {run: deleted},
 	"resumed":       {run: resumed, after: "turns", mark: "idle «two»"},
 	"resumed model": {run: resumed, after: "turns", mark: "sent"},
@@ -62,6 +76,9 @@ var histories = map[string]history{
 	"resumed chain": {run: resumed, after: "clear chain", mark: "cleared «chain3»"},
 	"resumed sibs":  {run: resumed, after: "clear batch", mark: "cleared"},
 	"resumed abort": {run: resumed, after: "clear abort", mark: "idle «cut»", aborts: true},
+	"resumed agent": {run: resumed, after: "agent", mark: "effect g2", crew: true},
+	"resumed crew":  {run: resumed, after: "crew", mark: "effect g2", crew: true},
+	"resumed kept":  {run: resumed, after: "kept host", mark: "asked host", kept: true},
 	"resumed queue": {run: resumed, after: "queue", mark: "pushed"},
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/transom-run/transom/tool"
 )
 
-// call is a tool call that the model makes; arg is its prompt.
+// call is a tool call that the model makes; arg is its prompt, or all its arguments.
 type call struct{ id, tool, arg string }
 
 // plans says which calls the model makes, answer by answer, where the last message
@@ -41,6 +41,18 @@ var plans = map[string][][]call{
 	"halt":   {{{"t1", "probe", ""}, {"t2", "halt", ""}}},
 	"wait":   {{{"w1", "wait", ""}}},
 	"large":  {{{"l1", "large", ""}}},
+
+	"agent":     {{{"g1", "task", task("sync")}, {"g3", "probe", ""}}},
+	"crew":      {{{"g1", "task", task("background")}, {"g3", "probe", ""}}, {{"g4", "probe", ""}}},
+	"crewclear": {{{"g1", "task", task("background")}, {"g3", "clear", "«seed» without the crew"}}},
+	"buy":       {{{"g2", "probe", ""}}, {{"g5", "probe", ""}}}, // the agent's own
+	"make":      {{{"f1", "create", `{"path":"a.txt","file_text":"made"}`}, {"f2", "create", `{"path":"b.txt","file_text":"made"}`}}},
+	"change":    {{{"f3", "edit", `{"path":"a.txt","old_str":"made","new_str":"changed"}`}, {"f4", "create", `{"path":"c.txt","file_text":"new"}`}}},
+}
+
+// task are the arguments of a call that starts the agent.
+func task(mode string) string {
+	return `{"name":"k","agent_type":"buyer","description":"d","prompt":"«buy»","mode":"` + mode + `"}`
 }
 
 // llm is the model. It answers by the plans, and keeps what it was asked.
@@ -75,8 +87,12 @@ func (l *llm) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Chun
 		}
 		if plan := plans[key]; step < len(plan) && len(req.Tools) > 0 {
 			for i, c := range plan[step] {
-				args, _ := json.Marshal(map[string]string{"prompt": c.arg})
-				if !yield(model.Chunk{Call: &model.CallChunk{Index: i, ID: c.id, Name: c.tool, Arguments: string(args)}}, nil) {
+				args := c.arg
+				if !strings.HasPrefix(args, "{") {
+					b, _ := json.Marshal(map[string]string{"prompt": c.arg})
+					args = string(b)
+				}
+				if !yield(model.Chunk{Call: &model.CallChunk{Index: i, ID: c.id, Name: c.tool, Arguments: args}}, nil) {
 					return
 				}
 			}
@@ -87,14 +103,16 @@ func (l *llm) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Chun
 	}
 }
 
-// last returns the newest request.
+// last returns the newest request of the session itself.
 func (l *llm) last() *model.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.requests) == 0 {
-		return nil
+	for _, r := range slices.Backward(l.requests) {
+		if r.AgentID == "" {
+			return r
+		}
 	}
-	return l.requests[len(l.requests)-1]
+	return nil
 }
 
 // malformed says why a strict provider would refuse a conversation: a call without
@@ -136,6 +154,7 @@ type host struct {
 	store   eventlog.Store
 	journal *os.File
 	until   string // the note at which the process ends itself; "" is none
+	hist    history
 	rt      *transom.Runtime
 	model   *llm
 	s       *transom.Session
@@ -147,13 +166,24 @@ const sessionID = "s"
 
 // newHost opens a runtime over a store. The journal lies in dir.
 func newHost(ctx context.Context, store eventlog.Store, dir string) (*host, error) {
-	h := &host{ctx: ctx, store: store}
+	return history{}.host(ctx, store, dir)
+}
+
+func (hist history) host(ctx context.Context, store eventlog.Store, dir string) (*host, error) {
+	h := &host{ctx: ctx, store: store, hist: hist}
 	h.model = &llm{broken: func(why string) { h.note("broken %s", why) }}
 	var err error
 	if h.journal, err = os.OpenFile(filepath.Join(dir, "journal"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
-	h.rt, err = transom.Open(transom.Config{Store: store, Provider: h.model, Dir: dir})
+	cfg := transom.Config{Store: store, Provider: h.model, Dir: dir}
+	if hist.tracked {
+		cfg.Dir, cfg.BuiltIns = filepath.Join(dir, "work"), builtIns
+		if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	h.rt, err = transom.Open(cfg)
 	return h, err
 }
 
@@ -195,7 +225,7 @@ func (h *host) approve(context.Context, transom.PermissionRequest) transom.Decis
 func (h *host) create() (err error) {
 	h.s, err = h.rt.CreateSession(h.ctx, transom.SessionConfig{
 		ID: sessionID, Tools: h.tools(), OnPermission: h.approve,
-		SystemMessage: transom.SystemMessage{Mode: "replace", Content: "SYS"},
+		SystemMessage: transom.SystemMessage{Mode: "replace", Content: "SYS"}, Agents: h.agents(), TrackFiles: h.hist.tracked,
 	})
 	if err == nil {
 		h.serve()
@@ -206,7 +236,7 @@ func (h *host) create() (err error) {
 func (h *host) resume(goOn bool) (err error) {
 	h.s, err = h.rt.ResumeSession(h.ctx, sessionID, transom.ResumeConfig{
 		Tools: h.tools(), OnPermission: h.approve, ContinuePendingWork: goOn,
-		SystemMessage: &transom.SystemMessage{Mode: "replace", Content: "SYS"},
+		SystemMessage: &transom.SystemMessage{Mode: "replace", Content: "SYS"}, Agents: h.agents(),
 	})
 	if err != nil {
 		return err

@@ -130,13 +130,18 @@ func killAll(t *testing.T, name string, random *rand.Rand) (tried, resumes int) 
 	return tried, resumes
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // resumeAt verifies a copy of a home, but for its lock files.
 func resumeAt(home, check string, hist history, goOn bool) error {
 	old, err := filepath.Glob(filepath.Join(check, "session-state", "[^.]*"))
 	if err != nil {
 		return err
 	}
-	for _, dir := range append(old, filepath.Join(check, "journal")) {
+	for _, dir := range append(old, filepath.Join(check, "journal"), filepath.Join(check, "kept")) {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
@@ -147,6 +152,22 @@ func resumeAt(home, check string, hist history, goOn bool) error {
 	}
 	for _, dir := range dirs {
 		if err := os.CopyFS(filepath.Join(check, "session-state", filepath.Base(dir)), os.DirFS(dir)); err != nil {
+			return err
+		}
+	}
+	if kept := filepath.Join(home, "kept"); hist.kept && exists(kept) {
+		if err := os.CopyFS(filepath.Join(check, "kept"), os.DirFS(kept)); err != nil {
+			return err
+		}
+	}
+	if work, saved := filepath.Join(home, "work"), filepath.Join(home, "saved"); hist.tracked {
+		// The log names these files where they are: each resume finds them as the killed
+		// process left them.
+		from, to := work, saved
+		if exists(saved) {
+			from, to = saved, work
+		}
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,11 @@ type Process struct {
 	ended  chan struct{}
 	close  sync.Once
 	stderr sync.WaitGroup
+	why    string // it ended; until ended is closed, what stderr says of that
 }
+
+// maxLine bounds what is kept of a line of stderr, in bytes.
+const maxLine = 1 << 10
 
 // Start runs an extension.
 func Start(cfg Config) (*Process, error) {
@@ -118,6 +122,11 @@ func Start(cfg Config) (*Process, error) {
 			if cfg.Log != nil {
 				cfg.Log(lines.Text())
 			}
+			if line := strings.TrimSpace(lines.Text()); line != "" {
+				if strings.Contains(line, "Error") || p.why == "" {
+					p.why = strings.ToValidUTF8(line[:min(len(line), maxLine)], "")
+				}
+			}
 		}
 		_, _ = io.Copy(io.Discard, stderr) // a line that is too long must not stop it
 	})
@@ -151,6 +160,10 @@ return next(what,context);}`
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Why says how the extension ended, in words for a person. It may be called once Close
+// has returned.
+func (p *Process) Why() string { return p.why }
+
 // Read reads what the extension sends.
 func (p *Process) Read(b []byte) (int, error) { return p.out.Read(b) }
 
@@ -170,7 +183,14 @@ func (p *Process) Close() error {
 		p.stderr.Wait()
 		err := p.cmd.Wait()
 		timer.Stop()
-		kill(p.cmd) // what it left behind
+		kill(p.cmd)   // what it left behind
+		said := p.why // the newest line that names an error, or the first one
+		if p.why = "it ended"; p.cmd.ProcessState != nil {
+			p.why = "it ended (" + p.cmd.ProcessState.String() + ")"
+		}
+		if said != "" {
+			p.why += ": " + said
+		}
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			p.out.Close()

@@ -3,6 +3,7 @@ package jsonrpc2
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -43,8 +44,11 @@ type queue struct {
 	err    error // why nothing more goes in; set once
 	lost   bool  // what is queued is given up too
 	idle   bool  // the writer waits for wake
-	// room is closed when there is room again; nil while nobody waits.
-	room chan struct{}
+	// line are those who wait for room, in the order in which they came: each is called
+	// by closing its channel, one at a time, so that none is passed over for ever by
+	// others that come again and again. called: one of them was, and has not come yet.
+	line   []chan struct{}
+	called bool
 
 	wake chan struct{} // capacity 1
 	// overflow is called, once, when the hard cap is passed.
@@ -69,56 +73,72 @@ func (q *queue) put(head []byte, parts ...[]byte) (kept bool, err error) {
 	return kept, err
 }
 
-// putWait is put once fewer than soft bytes are queued. Waiting and appending
-// are one step, so that any number of waiters overshoot by one frame at most.
+// putWait is put once fewer than soft bytes are queued, and all who waited before
+// have had their turn. Waiting and appending are one step, so that any number of
+// waiters overshoot by one frame at most.
 func (q *queue) putWait(ctx context.Context, head []byte, parts ...[]byte) (kept bool, err error) {
-	for {
-		q.mu.Lock()
-		if q.err != nil || q.queued < q.soft {
-			kept, _, err = q.putLocked(head, parts)
-			q.mu.Unlock()
-			return kept, err
-		}
-		room := q.roomLocked()
-		q.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		}
+	q.mu.Lock()
+	if err := q.turnLocked(ctx); err != nil {
+		return false, err
 	}
+	kept, _, err = q.putLocked(head, parts)
+	q.callLocked(q.soft)
+	q.mu.Unlock()
+	return kept, err
 }
 
 // wait blocks until fewer than soft bytes are queued.
 func (q *queue) wait(ctx context.Context) error {
+	q.mu.Lock()
+	if err := q.turnLocked(ctx); err != nil {
+		return err
+	}
+	err := q.err
+	q.callLocked(q.soft)
+	q.mu.Unlock()
+	return err
+}
+
+// turnLocked waits until there is room and nobody is before the caller, or nothing
+// goes in any more. mu is held, and still is when it returns; but not where ctx has
+// ended first, which is its error.
+func (q *queue) turnLocked(ctx context.Context) error {
+	if q.err != nil || q.queued < q.soft && len(q.line) == 0 && !q.called {
+		return nil
+	}
+	me := make(chan struct{})
+	q.line = append(q.line, me)
 	for {
-		q.mu.Lock()
-		if q.err != nil || q.queued < q.soft {
-			err := q.err
-			q.mu.Unlock()
-			return err
-		}
-		room := q.roomLocked()
 		q.mu.Unlock()
 		select {
-		case <-room:
+		case <-me:
+			q.mu.Lock()
+			q.called = false
+			if q.err != nil || q.queued < q.soft {
+				return nil
+			}
+			me = make(chan struct{}) // somebody who need not wait was faster
+			q.line = slices.Insert(q.line, 0, me)
 		case <-ctx.Done():
+			q.mu.Lock()
+			if i := slices.Index(q.line, me); i >= 0 {
+				q.line = slices.Delete(q.line, i, i+1)
+			} else {
+				q.called = false // the next one comes in its place
+				q.callLocked(q.soft)
+			}
+			q.mu.Unlock()
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (q *queue) roomLocked() <-chan struct{} {
-	if q.room == nil {
-		q.room = make(chan struct{})
-	}
-	return q.room
-}
-
-func (q *queue) freeLocked() {
-	if q.room != nil {
-		close(q.room)
-		q.room = nil
+// callLocked calls the first in line where fewer bytes than that are queued.
+func (q *queue) callLocked(below int64) {
+	if len(q.line) > 0 && !q.called && q.queued < below {
+		close(q.line[0])
+		q.line[0], q.line = nil, q.line[1:]
+		q.called = true
 	}
 }
 
@@ -190,7 +210,10 @@ func (q *queue) closeLocked(err error, lost bool) {
 		q.lost = true
 		q.chunks = nil
 	}
-	q.freeLocked()
+	for _, waiter := range q.line {
+		close(waiter)
+	}
+	q.line = nil
 	if q.idle {
 		q.idle = false
 		q.wake <- struct{}{}
@@ -225,16 +248,14 @@ func (q *queue) take(spare []chunk) []chunk {
 	}
 }
 
-// wrote takes n bytes off the count and lets waiters go once the queue is half
-// empty, so that each of their turns is worth a write. It reports whether the
-// queue is lost.
+// wrote takes n bytes off the count and calls the first of the waiters once the queue
+// is half empty, so that their turns are worth a write: each calls the next one. It
+// reports whether the queue is lost.
 func (q *queue) wrote(n int) (lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queued -= int64(n)
-	if q.queued <= q.soft/2 {
-		q.freeLocked()
-	}
+	q.callLocked(q.soft/2 + 1)
 	return q.lost
 }
 

@@ -123,6 +123,7 @@ type request struct {
 	Kind     string `json:"kind"`
 	ToolName string `json:"toolName"`
 	Server   string `json:"serverName"`
+	Agent    string `json:"serverAgent"` // whose own the server is; "" is the session's
 	URL      string `json:"url"`
 	Commands []struct {
 		Identifier string `json:"identifier"`
@@ -141,7 +142,7 @@ func subjects(raw json.RawMessage) []string {
 	case "custom-tool":
 		return []string{"tool:" + r.ToolName}
 	case "mcp":
-		return []string{"mcp:" + r.Server + "/" + r.ToolName}
+		return []string{serverKey(r.Agent, r.Server) + r.ToolName}
 	case "shell", "commands":
 		keys := make([]string, 0, len(r.Commands))
 		for _, c := range r.Commands {
@@ -195,15 +196,20 @@ func Grants(approval json.RawMessage, domain string, asked json.RawMessage) []st
 	if json.Unmarshal(approval, &a) != nil {
 		return nil
 	}
+	var about request
+	_ = json.Unmarshal(asked, &about) // what cannot be read belongs to no agent
+	if a.Server != about.Server {
+		about.Agent = ""
+	}
 	switch {
 	case a.Kind == "custom-tool" && a.ToolName == nil:
 		return lasting(asked)
 	case a.Kind == "custom-tool":
 		return []string{"tool:" + *a.ToolName}
 	case a.Kind == "mcp" && a.ToolName == nil:
-		return []string{"mcp:" + a.Server + "/*"}
+		return []string{serverKey(about.Agent, a.Server) + "*"}
 	case a.Kind == "mcp":
-		return []string{"mcp:" + a.Server + "/" + *a.ToolName}
+		return []string{serverKey(about.Agent, a.Server) + *a.ToolName}
 	case a.Kind == "commands":
 		keys := make([]string, 0, len(a.Commands))
 		for _, c := range a.Commands {

@@ -53,16 +53,22 @@ func (r Rules) Asks(request, prompt json.RawMessage) bool {
 		return true
 	}
 	keys := lasting(request)
-	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !covers(r.Granted, k) && !covers(r.Located, k) })
+	bare := bareKey(request)
+	granted := func(k string) bool { return k != "" && (covers(r.Granted, k) || covers(r.Located, k)) }
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return !granted(k) && !granted(bare) })
 }
 
 // Denies reports whether a rule forbids a call, or a part of it. A forbidden
 // command is forbidden under every path and with every sub-command, a forbidden
-// domain with all below it. What a program that was approved does is not watched:
+// domain with all below it, a forbidden tool of an MCP server by its own name and by
+// the one that models call it by. What a program that was approved does is not watched:
 // "env rm" is a call of env.
 func (r Rules) Denies(request json.RawMessage) bool {
 	if len(r.Denied) == 0 {
 		return false
+	}
+	if deniesTool(r.Denied, request) {
+		return true
 	}
 	return slices.ContainsFunc(subjects(request), func(k string) bool {
 		if covers(r.Denied, k) {
@@ -92,6 +98,9 @@ func covers(keys []string, key string) bool {
 	case "mcp":
 		server, _, _ := strings.Cut(key, "/")
 		return slices.Contains(keys, server+"/*")
+	case agentMCP:
+		at := strings.LastIndexByte(key, '/')
+		return slices.Contains(keys, key[:at+1]+"*") || slices.Contains(keys, "mcp:*")
 	case "domain": // "*.example.org" is that domain and all below it
 		for ok := true; ok; _, of, ok = strings.Cut(of, ".") {
 			if slices.Contains(keys, "domain:*."+of) {

@@ -106,6 +106,8 @@ type Surroundings struct {
 	Repository   string // the root of the repository that Dir is in; "" is none
 	Instructions []Source
 	Organization string // instructions that the host gave for all its sessions
+	// Servers are what MCP servers say of how they are used, by the servers' names.
+	Servers map[string]string
 }
 
 // Transformer asks a host for sections: contents by name, in and out. A section
@@ -255,6 +257,9 @@ func section(id string, s Surroundings) string {
 	b, err := files.ReadFile("sections/" + id + ".md")
 	if err != nil {
 		panic("prompt: the section " + id + " has no text: " + err.Error()) // impossible: a test reads them all
+	}
+	if id == Tools {
+		return join(strings.TrimSpace(string(b)), servers(s.Servers))
 	}
 	return strings.TrimSpace(string(b))
 }

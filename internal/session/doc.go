@@ -9,7 +9,8 @@
 //
 // One goroutine, the actor, takes inputs from the mailbox in order and touches
 // the state; readers get an immutable copy ([Session.View]). The actor waits for
-// nothing but its mailbox. Effects run in goroutines of their own and only ever
+// nothing but its mailbox; while nothing is to be done it has no goroutine, and the
+// next post starts one. Effects run in goroutines of their own and only ever
 // post inputs.
 //
 // # Ordering

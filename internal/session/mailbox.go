@@ -17,15 +17,21 @@ type item struct {
 	wrote *wrote
 }
 
-// mailbox is an unbounded queue with one reader. Posting never blocks.
+// mailbox is an unbounded queue with one reader. Posting never blocks. A reader that
+// rests has no goroutine: the next post starts one.
 type mailbox struct {
-	mu     sync.Mutex
-	items  []item
-	closed bool
-	wake   chan struct{} // capacity 1
+	mu      sync.Mutex
+	items   []item
+	closed  bool
+	resting bool
+	reader  func()        // takes what comes, until it rests or the mailbox is closed
+	wake    chan struct{} // capacity 1
 }
 
-func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+// newMailbox makes a mailbox whose reader rests.
+func newMailbox(reader func()) *mailbox {
+	return &mailbox{wake: make(chan struct{}, 1), reader: reader, resting: true}
+}
 
 // post adds an item; false where the reader has gone.
 func (m *mailbox) post(it item) bool {
@@ -35,9 +41,12 @@ func (m *mailbox) post(it item) bool {
 		return false
 	}
 	m.items = append(m.items, it)
-	first := len(m.items) == 1
+	first, rested := len(m.items) == 1, m.resting
+	m.resting = false
 	m.mu.Unlock()
-	if first {
+	if rested {
+		go m.reader()
+	} else if first {
 		select {
 		case m.wake <- struct{}{}:
 		default:
@@ -54,6 +63,24 @@ func (m *mailbox) take(buf []item) []item {
 	clear(buf)
 	m.items = buf[:0]
 	return items
+}
+
+// rest lets the reader end until the next post; false where something waits.
+func (m *mailbox) rest() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.items) > 0 {
+		return false
+	}
+	m.resting = true
+	if cap(m.items) > 4 {
+		m.items = nil
+	}
+	select {
+	case <-m.wake: // for what was taken already
+	default:
+	}
+	return true
 }
 
 // closeIfEmpty ends the mailbox unless something waits in it.

@@ -123,3 +123,19 @@ func readBack(log eventlog.Log, at *snapshotCursor, cuts []history.Cut, limit in
 	}
 	return p, err
 }
+
+// Newest is the newest event of a type in the history that a log holds; nil where
+// there is none.
+func Newest(log eventlog.Log, typ string) (found *event.Event, err error) {
+	x, err := index(log)
+	if err != nil {
+		return nil, err
+	}
+	err = records(log, 0, nil, func(rec eventlog.Record, e *event.Event) error {
+		if e.Type == typ && !x.Hidden(int64(rec.Pos)) {
+			found = e
+		}
+		return nil
+	})
+	return found, err
+}

@@ -134,11 +134,11 @@ func (l waitingLog) SaveCheckpoint(pos eventlog.Position, data []byte) error {
 	return nil
 }
 
-func (l waitingLog) LoadCheckpoint() (eventlog.Position, []byte, bool) {
+func (l waitingLog) LoadCheckpoint() (eventlog.Position, string, bool) {
 	if c, ok := l.Log.(eventlog.Checkpointer); ok {
 		return c.LoadCheckpoint()
 	}
-	return 0, nil, false
+	return 0, "", false
 }
 
 var errFull = errors.New("disk full")
@@ -221,7 +221,7 @@ func (r *rig) start(log eventlog.Log, state turn.State, cfg rigConfig) *Session 
 	if slowly {
 		log = waitingLog{log}
 	}
-	c := Config{ID: "s", Log: log, Hold: hold, State: state, Retry: cfg.retry, MaxLag: cfg.maxLag, Model: cfg.resolver}
+	c := Config{ID: "s", Log: log, Hold: hold, State: &state, Retry: cfg.retry, MaxLag: cfg.maxLag, Model: cfg.resolver}
 	if c.Model == nil {
 		c.Model = func(context.Context, *model.Request) (model.Provider, error) { return r.model, nil }
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	Hold eventlog.Hold
 	// Pen: the caller has taken the pen already.
 	Pen bool
-	// State is the fold of the log so far.
-	State turn.State
+	// State is the fold of the log so far; nil: there is nothing in it. Start copies it.
+	State *turn.State
 	// Model resolves the provider of a request just before it is made, and may
 	// set the request's model where the session has none.
 	Model func(ctx context.Context, req *model.Request) (model.Provider, error)
@@ -121,6 +121,12 @@ type Session struct {
 		cuts       []history.Cut
 	}
 
+	ending struct { // what is to be done when the session is done
+		mu   sync.Mutex
+		over bool
+		then func()
+	}
+
 	askers  sync.Map // client id → Asker
 	counter tokens.Counter
 	hookers sync.Map // client id → Hooker
@@ -129,10 +135,10 @@ type Session struct {
 	state          turn.State
 	pen            bool
 	due            bool               // a checkpoint is worth its while
-	kept           eventlog.Position  // where the newest checkpoint stands, or the session began here
-	keptBytes      int64              // its size
+	kept           kept               // of the newest checkpoint
 	real           bool               // the log holds a record that makes it worth keeping
 	wrote          eventlog.Position  // of the step's first record
+	spare          []item             // room for what is taken next
 	out            []publication      // readied, not yet in the feed
 	waits          bool               // writing waits for somebody else
 	staged         *staged            // the step that is being written; nil: none is
@@ -155,12 +161,15 @@ func Start(cfg Config) *Session {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Session{cfg: cfg, box: newMailbox(), feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{}), state: cfg.State}
-	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, cfg.Log.End()
+	s := &Session{cfg: cfg, feed: newFeed(cfg.Log, cfg.MaxLag), done: make(chan struct{})}
+	if s.cfg.State = nil; cfg.State != nil {
+		s.state = *cfg.State
+	}
+	s.real, s.pen, s.kept = cfg.Log.End() > 0, cfg.Pen, kept{at: cfg.Log.End(), whole: cfg.Log.End()}
 	_, s.waits = cfg.Log.(eventlog.Waiting)
 	s.effects, s.cancel = context.WithCancel(context.Background())
+	s.box = newMailbox(s.run)
 	s.publishView()
-	go s.run()
 	return s
 }
 
@@ -216,31 +225,51 @@ func (s *Session) Do(ctx context.Context, body turn.Body, sub *Subscription) (an
 	}
 }
 
-// run is the actor.
+// run is the actor. With nothing to do it rests: an idle session has no goroutine,
+// and whoever posts next starts another one, which goes on where this one was. There
+// is never more than one (see mailbox.rest).
 func (s *Session) run() {
-	defer s.finish()
-	var buf []item
 	for {
-		<-s.box.wake
 		for {
-			items := s.box.take(buf)
+			items := s.box.take(s.spare)
 			if len(items) == 0 {
-				buf = items
+				s.spare = items
 				break
 			}
 			for _, it := range items {
 				s.take(it)
 			}
 			s.flush()
-			buf = items
+			s.spare = items
 		}
 		if s.due && (!s.state.Busy() || s.state.Phase() == turn.Thinking) { // nobody waits for it
 			s.due = false
 			s.checkpoint()
 		}
 		if s.staged == nil && (s.state.Live.Closed || s.state.Abandoned() && s.state.SessionID != "") && s.box.closeIfEmpty() {
+			s.finish()
 			return
 		}
+		if s.staged == nil && !s.state.Busy() {
+			s.lighten()
+			if s.box.rest() {
+				return
+			}
+		}
+		<-s.box.wake
+	}
+}
+
+// lighten lets go of what the next work makes again.
+func (s *Session) lighten() {
+	if cap(s.spare) > 4 {
+		s.spare = nil
+	}
+	if cap(s.out) > 4 {
+		s.out = nil
+	}
+	if len(s.held) == 0 {
+		s.held = nil
 	}
 }
 
@@ -278,6 +307,27 @@ func (s *Session) finish() {
 		}
 	}
 	close(s.done)
+	s.ending.mu.Lock()
+	s.ending.over = true
+	then := s.ending.then
+	s.ending.mu.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
+// Then calls f once the session has left this process, from its own goroutine; at
+// once where it has already. There is one f at most.
+func (s *Session) Then(f func()) {
+	s.ending.mu.Lock()
+	over := s.ending.over
+	if !over {
+		s.ending.then = f
+	}
+	s.ending.mu.Unlock()
+	if over {
+		f()
+	}
 }
 
 // handle makes one step.
@@ -346,8 +396,10 @@ func (s *Session) commit(it item, in turn.Input, next turn.State, ready turn.Rea
 	}
 	s.answer(ready.Answers)
 	s.setAlarm()
-	s.due = s.due || s.state.Clears != before || s.state.Boundaries != bounds ||
-		int64(s.cfg.Log.End()-s.kept) > max(checkpointEvery, s.keptBytes/2)
+	if s.state.Clears != before || s.state.Boundaries != bounds {
+		s.due, s.kept.saved = true, turn.Saved{}
+	}
+	s.due = s.due || s.kept.due(s.cfg.Log.End())
 }
 
 // answer answers inputs that were parked.

@@ -114,29 +114,86 @@ func lastClear(log eventlog.Log) eventlog.Position {
 }
 
 // Usable reports whether a checkpoint is one that this version reads.
-func Usable(data []byte) bool {
+func Usable(data string) bool {
 	_, err := turn.Restore(data)
 	return err == nil
 }
 
-// checkpointEvery is after how many bytes of log a checkpoint is due, where half
-// the last one's size is not more: a resume folds no more than that, and
-// checkpoints write no more than about twice what the log does.
-const checkpointEvery = 64 << 10
+const (
+	// checkpointEvery is after how many bytes of log a whole checkpoint is due, where
+	// half the last one's size is not more: checkpoints write no more than about twice
+	// what the log does.
+	checkpointEvery = 64 << 10
+	// extendEvery is after how many bytes of log, or as many as an addition repeats
+	// where that is more, one is made to the checkpoint: a resume folds no more.
+	extendEvery = 16 << 10
+	// repeatedMost bounds what additions repeat, and so how many there are.
+	repeatedMost = 512 << 10
+)
+
+// kept is what the actor knows of its checkpoint.
+type kept struct {
+	at       eventlog.Position // where it stands, or the session began here
+	whole    eventlog.Position // where it was last kept as a whole
+	bytes    int64             // its size then
+	repeated int64             // what additions have repeated since
+	last     int64             // what the last of them has
+	saved    turn.Saved        // what additions go on from; the zero Saved: there are none
+}
+
+// due reports whether a checkpoint is worth its while.
+func (k *kept) due(end eventlog.Position) bool {
+	if k.extends() {
+		return int64(end-k.at) > max(extendEvery, 2*k.last)
+	}
+	return int64(end-k.whole) > max(checkpointEvery, k.bytes/2)
+}
+
+// extends reports whether the checkpoint can be added to, and additions do not repeat
+// more yet than another whole one would, or than is quickly read.
+func (k *kept) extends() bool {
+	return k.saved != turn.Saved{} && k.repeated < min(max(checkpointEvery, k.bytes), repeatedMost)
+}
 
 // checkpoint keeps the fold beside the log, so that the next resume need not
 // read what lies before it. It is only ever a help: failures are not reported.
 func (s *Session) checkpoint() {
 	c, ok := s.cfg.Log.(eventlog.Checkpointer)
-	if !ok || !s.real || s.state.SessionID == "" {
+	if !ok || !s.real || s.state.SessionID == "" || s.extendCheckpoint() {
 		return
 	}
 	data, err := turn.Save(s.state.Durable)
 	if err != nil {
 		return
 	}
-	s.kept, s.keptBytes = s.cfg.Log.End(), int64(len(data))
-	if err := c.SaveCheckpoint(s.kept, data); err != nil {
+	s.kept = kept{at: s.cfg.Log.End(), whole: s.cfg.Log.End(), bytes: int64(len(data))}
+	if err := c.SaveCheckpoint(s.kept.at, data); err != nil {
 		s.cfg.Logger.Debug("save checkpoint", "session", s.cfg.ID, "error", err)
+	} else if _, more := c.(eventlog.Extender); more {
+		s.kept.saved = turn.Mark(&s.state.Durable)
 	}
+}
+
+// extendCheckpoint adds to the checkpoint; false where it is to be kept anew.
+func (s *Session) extendCheckpoint() bool {
+	c, ok := s.cfg.Log.(eventlog.Extender)
+	if !ok || !s.kept.extends() {
+		return false
+	}
+	end := s.cfg.Log.End()
+	if end == s.kept.at {
+		return true
+	}
+	data, repeated, next, ok := turn.Extend(s.state.Durable, s.kept.saved)
+	if !ok {
+		return false
+	}
+	if err := c.ExtendCheckpoint(end, data); err != nil {
+		s.cfg.Logger.Debug("add to the checkpoint", "session", s.cfg.ID, "error", err)
+		return false
+	}
+	s.kept.at, s.kept.last = end, int64(repeated)
+	s.kept.repeated += s.kept.last
+	s.kept.saved = next
+	return true
 }

@@ -5,8 +5,11 @@ package stress
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,13 +28,59 @@ import (
 func marker(name string) string { return "mArk3r-" + name + "-" + strings.Repeat("7zQ", 6) }
 
 // secretNames are what a server is entrusted with here.
-var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey", "mcpenv", "mcpheader"}
+var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey", "mcpenv", "mcpheader", "oauth", "otelheader", "otelurl"}
 
 // TestSecretsNowhere gives a server every kind of secret, in two sessions, makes
 // tools, hosts and model servers repeat them, and looks for them in everything that
 // comes out: messages to the clients, stderr at the noisiest level, the files of the
-// store, and the command lines and environments of what runs below the server.
+// store, the command lines and environments of what runs below the server, and what
+// is exported as traces and metrics, with all that is said in them.
 func TestSecretsNowhere(t *testing.T) {
+	for _, export := range []string{"http/protobuf", "http/json", "file"} {
+		t.Run(export, func(t *testing.T) { secretsNowhere(t, export) })
+	}
+}
+
+// receiver takes what is exported, and refuses metrics by repeating what it was sent.
+type receiver struct {
+	mu   sync.Mutex
+	got  []byte
+	keys []string // of the requests
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		return // the server has ended
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, body...)
+	password, _ := url.QueryUnescape(q.Header.Get("Authorization"))
+	r.keys = append(r.keys, fmt.Sprint(q.Header)+password)
+	if strings.HasSuffix(q.URL.Path, "/metrics") {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, q.Header)
+	}
+}
+
+// exporting is the environment of a server that exports to a receiver or a file, all
+// that is said included.
+func exporting(to *url.URL, export, file string) []string {
+	env := []string{
+		"COPILOT_OTEL_ENABLED=true", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true", "OTEL_METRIC_EXPORT_INTERVAL=50",
+		"OTEL_EXPORTER_OTLP_HEADERS=x-otel-key=" + marker("otelheader"),
+	}
+	with := *to
+	with.User = url.UserPassword("user", marker("otelurl"))
+	env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT="+with.String())
+	if export == "file" {
+		return append(env, "COPILOT_OTEL_FILE_EXPORTER_PATH="+file)
+	}
+	return append(env, "OTEL_EXPORTER_OTLP_PROTOCOL="+export)
+}
+
+func secretsNowhere(t *testing.T, export string) {
 	var mu sync.Mutex
 	keys := map[string][]string{} // what the model server was shown, by the prompt's first word
 	var said []byte               // all that clients were sent
@@ -47,7 +96,7 @@ func TestSecretsNowhere(t *testing.T) {
 		echoed := strings.Join(slices.Concat(h["Authorization"], h["X-Api-Key"], h["X-Private-Token"]), " ")
 		switch {
 		case last.Role == model.ToolRole:
-			return reply{text: "done"}
+			return reply{text: "done with " + marker("spoken")}
 		case strings.Contains(last.Text, "fail"):
 			// A server that repeats what it was sent.
 			return reply{status: 400, body: fmt.Sprintf(`{"error":{"message":"bad key %s","code":"%s"}}`, echoed, echoed)}
@@ -58,6 +107,7 @@ func TestSecretsNowhere(t *testing.T) {
 				{ID: "c", Name: "view", Arguments: `{"path":"keys.txt"}`},
 				{ID: "d", Name: "grep", Arguments: `{"pattern":"mArk3r","output_mode":"content"}`},
 				{ID: "e", Name: "throws", Arguments: `{}`}, {ID: "f", Name: "returns", Arguments: `{}`},
+				{ID: "g", Name: "bash", Arguments: fmt.Sprintf(`{"command":"echo %s","description":"d"}`, marker("spoken"))},
 			}
 			return reply{calls: calls}
 		}
@@ -73,11 +123,19 @@ func TestSecretsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	github := newBrainless(t) // knows the tokens of no account
+	exported := &receiver{}
+	to := httptest.NewServer(exported)
+	defer to.Close()
+	at, err := url.Parse(to.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans := filepath.Join(home, "exported", "spans.jsonl")
 	defer syscall.Umask(syscall.Umask(0))
-	s := start(t, home, false, []string{
-		"COPILOT_CONNECTION_TOKEN=" + marker("connection"), "COPILOT_GITHUB_TOKEN=" + marker("github"), "LAUNCHER=" + marker("launcher"),
-		"COPILOT_PROVIDER_API_KEY=" + marker("envkey"), "COPY=x" + marker("github"), "COPILOT_DEBUG_GITHUB_API_URL=" + github,
-	}, "--auth-token-env", "LAUNCHER")
+	s := start(t, home, false, append(exporting(at, export, spans),
+		"COPILOT_CONNECTION_TOKEN="+marker("connection"), "COPILOT_GITHUB_TOKEN="+marker("github"), "LAUNCHER="+marker("launcher"),
+		"COPILOT_PROVIDER_API_KEY="+marker("envkey"), "COPY=x"+marker("github"), "COPILOT_DEBUG_GITHUB_API_URL="+github,
+	), "--auth-token-env", "LAUNCHER")
 
 	idle := make(chan string, 16)
 	var c *client
@@ -85,6 +143,10 @@ func TestSecretsNowhere(t *testing.T) {
 		switch e.Type {
 		case "session.idle":
 			idle <- e.session
+		case "mcp.oauth_required":
+			var d struct{ RequestID string }
+			_ = json.Unmarshal(e.Data, &d)
+			go c.call("session.mcp.oauth.handlePendingRequest", obj{"sessionId": e.session, "requestId": d.RequestID, "result": obj{"kind": "token", "accessToken": marker("oauth")}})
 		case "external_tool.requested":
 			var d struct {
 				RequestID, ToolName string
@@ -114,15 +176,17 @@ func TestSecretsNowhere(t *testing.T) {
 		t.Fatal("a wrong token was taken")
 	}
 	c.ok("connect", obj{"token": marker("connection")}, nil)
-	c.ok("secrets.addFilterValues", obj{"values": []string{marker("filter")}}, nil)
+	c.ok("secrets.addFilterValues", obj{"values": []string{marker("filter"), marker("spoken")}}, nil)
 	address := strings.Replace(brain.URL, "http://", "http://user:"+marker("password")+"@", 1)
 	servers := obj{
 		"local": obj{"type": "stdio", "command": os.Args[0], "args": []string{"x"}, "tools": []string{"*"}, "env": obj{mcptest.Variable: "plain", "SOME_TOKEN": marker("mcpenv")}},
 		"far":   obj{"type": "http", "url": github, "tools": []string{"*"}, "headers": obj{"Authorization": "Bearer " + marker("mcpheader")}},
+		"gated": obj{"type": "http", "url": github + "/gated", "tools": []string{"*"}},
 	}
 	tools := []obj{{"name": "throws", "description": "d"}, {"name": "returns", "description": "d"}}
 	c.ok("session.create", obj{"sessionId": "one", "model": "m", "workingDirectory": work, "tools": tools, "streaming": true, "mcpServers": servers, "provider": obj{
 		"type": "openai", "baseUrl": address + "/v1", "apiKey": marker("apikey"), "headers": obj{"X-Private-Token": marker("header")}}}, nil)
+	c.ok("session.eventLog.registerInterest", obj{"sessionId": "one", "eventType": "mcp.oauth_required"}, nil)
 	c.ok("session.create", obj{"sessionId": "two", "model": "m", "workingDirectory": work, "tools": tools, "provider": obj{
 		"type": "openai", "baseUrl": brain.URL + "/v1", "bearerToken": marker("bearer")}}, nil)
 	c.ok("session.create", obj{"sessionId": "three", "model": "m", "workingDirectory": work, "tools": tools, "provider": obj{
@@ -131,16 +195,19 @@ func TestSecretsNowhere(t *testing.T) {
 	if err != nil || refused.Error == nil {
 		t.Errorf("a token that no account has: %s", refused.Raw())
 	}
-	for _, id := range []string{"three", "one", "two"} { // the first has the server ask for a token
-		c.ok("session.permissions.setApproveAll", obj{"sessionId": id, "enabled": true}, nil)
-		for _, prompt := range []string{"session-" + id + " hello", "tools", "fail"} {
-			c.ok("session.send", obj{"sessionId": id, "prompt": prompt}, nil)
+	// The first prompts have the server ask for tokens: then it has all secrets.
+	for _, prompt := range []string{"hello", "tools", "fail"} {
+		for _, id := range []string{"three", "one", "two"} {
+			c.ok("session.permissions.setApproveAll", obj{"sessionId": id, "enabled": true}, nil)
+			c.ok("session.send", obj{"sessionId": id, "prompt": "session-" + id + " " + prompt}, nil)
 			select {
 			case <-idle:
 			case <-time.After(watchdog):
 				s.dump("a turn does not end")
 			}
 		}
+	}
+	for _, id := range []string{"three", "one", "two"} {
 		var ran struct{ Output string }
 		c.ok("session.shell.executeUserRequested", obj{"sessionId": id, "requestId": "r", "command": "cat keys.txt; env"}, &ran)
 		if !strings.Contains(ran.Output, "******") {
@@ -181,6 +248,28 @@ func TestSecretsNowhere(t *testing.T) {
 		}
 	}
 	search(t, "what clients were sent", said)
+	if !strings.Contains(string(said), `"outcome":"token"`) {
+		t.Error("no server was given the token of the host")
+	}
+	exported.mu.Lock()
+	defer exported.mu.Unlock()
+	out := exported.got
+	if export == "file" {
+		if out, err = os.ReadFile(spans); err != nil {
+			t.Error(err)
+		}
+	} else if keys := strings.Join(exported.keys, "\n"); !strings.Contains(keys, marker("otelheader")) {
+		t.Errorf("the receiver was shown %s", keys)
+	}
+	search(t, "what was exported", out)
+	if strings.Contains(string(out), marker("spoken")) { // a conversation keeps what the model says
+		t.Error("what was exported holds a secret that the model said")
+	}
+	for _, want := range []string{"execute_tool bash", "gen_ai.tool.call.result", "gen_ai.input.messages", "session-one hello", "it holds ", "gen_ai.client.token.usage"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not among the %d bytes that were exported: the search would find nothing", want, len(out))
+		}
+	}
 	search(t, "stderr", []byte(s.stderr.String()))
 	if !strings.Contains(s.stderr.String(), "client rejected") {
 		t.Error("the log tells nothing: the search would find nothing")

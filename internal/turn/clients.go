@@ -133,7 +133,11 @@ func (f Filter) Matches(source tool.Source, name string) bool {
 // before a built-in one and before a server's.
 func offers(clients []Client, s Settings, found []string) *Offers {
 	o := &Offers{byName: map[string]int{}}
-	for _, c := range append([]Client{{Tools: s.BuiltIns}}, clients...) {
+	own := s.BuiltIns
+	if !s.Admits(tool.BuiltIn) {
+		own = nil // so that nobody has to make them
+	}
+	for _, c := range append([]Client{{Tools: own}}, clients...) {
 		for _, t := range c.Tools.All() {
 			name := t.Name
 			if !s.offers(t) {
@@ -168,6 +172,15 @@ func offers(clients []Client, s Settings, found []string) *Offers {
 		o.tokens += model.EstimateTool(&d)
 	}
 	return o
+}
+
+// Admits reports whether the filter of what is available may let a tool of a source
+// through.
+func (s *Settings) Admits(source tool.Source) bool {
+	return !s.Available.Set || slices.ContainsFunc(s.Available.Patterns, func(p string) bool {
+		of, _, ok := strings.Cut(p, ":")
+		return !ok || of == string(source)
+	})
 }
 
 // offers reports whether the filters let a tool through.

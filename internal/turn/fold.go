@@ -115,7 +115,7 @@ func foldInto[T event.Payload](f func(*Durable, T)) func(*Durable, *event.Event)
 
 func (d *Durable) foldStart(p event.SessionStart) {
 	d.SessionID, d.Model, d.Effort, d.Dir, d.Place = p.SessionID, p.SelectedModel, p.ReasoningEffort, p.Context.Cwd, p.Context
-	d.Mode = "interactive"
+	d.Mode, d.Tier = "interactive", tierOf(p.ContextTier)
 	d.Started, _ = time.Parse(time.RFC3339Nano, p.StartTime)
 }
 
@@ -126,13 +126,32 @@ func (d *Durable) foldResume(p event.SessionResume) {
 	if p.ReasoningEffort != "" {
 		d.Effort = p.ReasoningEffort
 	}
+	d.Tier = tierOf(p.ContextTier)
 	if p.Context.Cwd != "" && p.Context.Cwd != d.Dir {
 		d.Dir, d.Place = p.Context.Cwd, p.Context
 	}
 }
 
-func (d *Durable) foldModel(p event.ModelChange) { d.Model, d.Effort = p.NewModel, p.ReasoningEffort }
-func (d *Durable) foldMode(p event.ModeChanged)  { d.Mode = p.NewMode }
+func (d *Durable) foldModel(p event.ModelChange) {
+	d.Model, d.Effort, d.Tier = p.NewModel, p.ReasoningEffort, tierOf(p.ContextTier)
+}
+
+// tierOf reads a context tier of an event, where null is none, and tier writes it.
+func tierOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+func tier(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
+}
+
+func (d *Durable) foldMode(p event.ModeChanged) { d.Mode = p.NewMode }
 
 func (d *Durable) foldSystem(p event.SystemMessage) {
 	if p.Role == "system" {

@@ -80,7 +80,7 @@ func TestSaveKeepsBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Restore(data)
+	d, err := Restore(string(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestSaveKeepsBytes(t *testing.T) {
 		t.Errorf("arguments became %s", got)
 	}
 	for _, bad := range []string{"", "{", `{"Version":0}`, `{"Version":99,"Durable":{}}`, `[]`} {
-		if _, err := Restore([]byte(bad)); err == nil {
+		if _, err := Restore(bad); err == nil {
 			t.Errorf("%q is a checkpoint", bad)
 		}
 	}

@@ -53,6 +53,7 @@ type Begin struct {
 	SessionID    string
 	Model        string
 	Effort       string
+	Tier         string // of the context window; "" is none
 	Dir          string
 	Settings     Settings
 	Client       Client
@@ -67,6 +68,7 @@ type Resume struct {
 	Settings     *Settings // nil leaves a live session's as they are
 	Model        *string   // nil: unchanged
 	Effort       *string
+	Tier         *string // "" is none
 	Dir          *string
 	Continue     bool // take up what was under way
 	Quiet        bool // write no session.resume event
@@ -99,6 +101,7 @@ type Configure struct {
 	Model      *string
 	Cause      string // of the change of model; "" is a host's wish
 	Effort     *string
+	Tier       *string // of the context window; nil: unchanged, but none with a change of model
 	Mode       *string
 	Name       *string
 	AutoName   bool // Name came from Transom: it never replaces a host's

@@ -118,7 +118,7 @@ func (m *machine) ask() {
 	}
 	m.start(&StartModel{Fence: l.Model.Fence, Request: model.Request{
 		Model: m.s.Model, Messages: messages, Tools: l.Offers.Definitions(), Stream: l.Settings.Streaming,
-		ReasoningEffort: m.s.Effort, Headers: m.headers(l.Model.MessageID), SessionID: m.root().SessionID, AgentID: m.agent, Interaction: interaction,
+		ReasoningEffort: m.s.Effort, ContextTier: m.s.Tier, Headers: m.headers(l.Model.MessageID), SessionID: m.root().SessionID, AgentID: m.agent, Interaction: interaction,
 		InteractionID: m.s.Loop.InteractionID, Initiator: initiator,
 	}})
 }

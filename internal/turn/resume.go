@@ -53,7 +53,7 @@ func (m *machine) resume(in Resume) {
 // adopt writes the session.resume event, and what the host set anew.
 func (m *machine) adopt(in Resume) {
 	p := event.SessionResume{
-		ResumeTime: m.now(), SelectedModel: m.s.Model, ReasoningEffort: m.s.Effort, Context: event.Context{Cwd: m.s.Dir},
+		ResumeTime: m.now(), SelectedModel: m.s.Model, ReasoningEffort: m.s.Effort, ContextTier: tier(m.s.Tier), Context: event.Context{Cwd: m.s.Dir},
 		ContinuePendingWork: in.Continue, EventsFileSizeBytes: in.EventsBytes, EventCount: m.s.Events,
 		AlreadyInUse: in.AlreadyInUse, SessionWasActive: in.WasActive, Limits: m.s.limits(),
 	}
@@ -62,6 +62,11 @@ func (m *machine) adopt(in Resume) {
 	}
 	if in.Effort != nil {
 		p.ReasoningEffort = *in.Effort
+	}
+	if in.Tier != nil {
+		p.ContextTier = tier(*in.Tier)
+	} else if p.SelectedModel != m.s.Model {
+		p.ContextTier = nil
 	}
 	if in.Dir != nil {
 		p.Context.Cwd = *in.Dir
@@ -75,8 +80,8 @@ func (m *machine) adopt(in Resume) {
 		m.emit(p)
 		return
 	}
-	if p.SelectedModel != m.s.Model || p.ReasoningEffort != m.s.Effort {
-		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: p.SelectedModel, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: p.ReasoningEffort})
+	if p.SelectedModel != m.s.Model || p.ReasoningEffort != m.s.Effort || tierOf(p.ContextTier) != m.s.Tier {
+		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: p.SelectedModel, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: p.ReasoningEffort, ContextTier: p.ContextTier})
 	}
 	if p.Context.Cwd != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: p.Context.Cwd})

@@ -169,7 +169,7 @@ func (n *narrow) again(settings Settings) {
 	if err != nil {
 		n.rt.Fatalf("save: %v", err)
 	}
-	d, err := Restore(saved)
+	d, err := Restore(string(saved))
 	if err != nil {
 		n.rt.Fatalf("restore: %v", err)
 	}

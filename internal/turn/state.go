@@ -26,6 +26,7 @@ type Durable struct {
 
 	Model     string
 	Effort    string
+	Tier      string // of the context window, as a host chose it; "" is none
 	Mode      string
 	Dir       string
 	Name      string        // as a host set it

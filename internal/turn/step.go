@@ -226,7 +226,7 @@ func (m *machine) begin(in Begin) {
 	m.s.Live.Settings = in.Settings
 	m.emit(event.SessionStart{
 		SessionID: in.SessionID, Version: 1, Producer: "transom", CopilotVersion: in.Settings.Version,
-		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort,
+		StartTime: m.now(), SelectedModel: in.Model, ReasoningEffort: in.Effort, ContextTier: tier(in.Tier),
 		Context: event.Context{Cwd: in.Dir}, AlreadyInUse: in.AlreadyInUse, Limits: m.s.limits(),
 	})
 	if in.Track {
@@ -272,19 +272,24 @@ func (m *machine) configure(in Configure) error {
 			m.reoffer() // some tools are of that mode alone
 		}
 	}
-	model, effort := m.s.Model, m.s.Effort
+	model, effort, window := m.s.Model, m.s.Effort, m.s.Tier
 	if in.Model != nil {
 		model = *in.Model
 	}
 	if in.Effort != nil {
 		effort = *in.Effort
 	}
+	if in.Tier != nil {
+		window = *in.Tier
+	} else if model != m.s.Model {
+		window = "" // it was chosen for the model that was
+	}
 	if model != m.s.Model {
 		m.s.Live.Scale, m.s.Live.Ceiling, m.s.Live.Counted = 0, 0, nil // another model has other words
 	}
 	// Who chooses a model waits for the event, also where it is the one in use.
-	if in.Model != nil || effort != m.s.Effort {
-		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, Cause: in.Cause})
+	if in.Model != nil || effort != m.s.Effort || window != m.s.Tier {
+		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, ContextTier: tier(window), Cause: in.Cause})
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})

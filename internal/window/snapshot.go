@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/transom-run/transom/model"
 )
@@ -39,13 +41,38 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Mark is how far a window's messages and prompts were kept. The zero Mark is that
+// nothing was.
+type Mark struct {
+	used              *used
+	messages, prompts int
+}
+
+// Mark returns what AppendSince goes on from.
+func (w Window) Mark() Mark { return Mark{w.used, len(w.settled), len(w.prompts)} }
+
 // AppendMessages appends the settled messages and prompts to b, for
-// TakeMessages. Numbers are uvarints, a text is its length and its bytes, and a
-// list is its length and its elements.
-func (w Window) AppendMessages(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(w.settled)))
-	for i := range w.settled {
-		m := &w.settled[i]
+// TakeMessages: how many there are of both, then the messages, then the prompts.
+// Numbers are uvarints, a text is its length and its bytes, and a list is its
+// length and its elements. A prompt that stands in a message is told by its place
+// there: the number of the message, from 1, the offset and the length; any other is
+// 0 and its text.
+func (w Window) AppendMessages(b []byte) []byte { return w.append(b, Mark{}) }
+
+// AppendSince appends what has come since a mark; ok is false where the window does
+// not begin with what it held then.
+func (w Window) AppendSince(b []byte, m Mark) (data []byte, ok bool) {
+	if m.used == nil || m.used != w.used {
+		return b, false
+	}
+	return w.append(b, m), true
+}
+
+func (w Window) append(b []byte, from Mark) []byte {
+	b = binary.AppendUvarint(b, uint64(len(w.settled)-from.messages))
+	b = binary.AppendUvarint(b, uint64(len(w.prompts)-from.prompts))
+	for i := range w.settled[from.messages:] {
+		m := &w.settled[from.messages+i]
 		b = appendTexts(b, string(m.Role), m.Text, m.CallID, m.Reasoning, m.ReasoningField, m.ReasoningOpaque, m.EncryptedContent)
 		b = binary.AppendUvarint(b, uint64(len(m.Images)))
 		for _, p := range m.Images {
@@ -60,8 +87,35 @@ func (w Window) AppendMessages(b []byte) []byte {
 			b = appendTexts(b, c.ID, c.Name, c.Arguments)
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(w.prompts)))
-	return appendTexts(b, w.prompts...)
+	at := from.messages
+	for _, p := range w.prompts[from.prompts:] {
+		i, offset := w.said(p, at)
+		if i < 0 {
+			b = appendTexts(append(b, 0), p)
+			continue
+		}
+		at = i
+		b = binary.AppendUvarint(b, uint64(i)+1)
+		b = binary.AppendUvarint(b, uint64(offset))
+		b = binary.AppendUvarint(b, uint64(len(p)))
+	}
+	return b
+}
+
+// said finds a prompt in one of the next messages of users: they are in one order.
+func (w Window) said(prompt string, from int) (message, offset int) {
+	if prompt == "" {
+		return -1, 0
+	}
+	for i, looked := from, 0; i < len(w.settled) && looked < 3; i++ {
+		if w.settled[i].Role == model.User {
+			if at := strings.Index(w.settled[i].Text, prompt); at >= 0 {
+				return i, at
+			}
+			looked++
+		}
+	}
+	return -1, 0
 }
 
 func appendTexts(b []byte, texts ...string) []byte {
@@ -73,16 +127,14 @@ func appendTexts(b []byte, texts ...string) []byte {
 }
 
 // TakeMessages gives a window that UnmarshalJSON made the messages and prompts
-// that AppendMessages wrote. The texts are parts of data and keep it alive. An
-// error says that data is none of AppendMessages'; the window is then useless.
+// that AppendMessages wrote, and then those of AppendSince. The texts are parts of
+// data and keep it alive. An error says that data is neither's; the window is then
+// useless.
 func (w *Window) TakeMessages(data string) error {
 	r := reader{rest: data}
-	if n := r.count(); n > 0 {
-		w.settled = make([]model.Message, n)
-	}
-	for i := range w.settled {
-		m := &w.settled[i]
-		m.Role = model.Role(r.text())
+	messages, prompts := r.count(), r.count()
+	for range messages {
+		m := model.Message{Role: model.Role(r.text())}
 		for _, s := range []*string{&m.Text, &m.CallID, &m.Reasoning, &m.ReasoningField, &m.ReasoningOpaque, &m.EncryptedContent} {
 			*s = r.text()
 		}
@@ -104,17 +156,46 @@ func (w *Window) TakeMessages(data string) error {
 		for i := range m.Calls {
 			m.Calls[i] = model.Call{ID: r.text(), Name: r.text(), Arguments: r.text()}
 		}
+		w.settled = append(w.settled, m)
 	}
-	if n := r.count(); n > 0 {
-		w.prompts = make([]string, n)
-	}
-	for i := range w.prompts {
-		w.prompts[i] = r.text()
+	for range prompts {
+		w.prompts = append(w.prompts, w.prompt(&r))
 	}
 	if r.err == nil && r.rest != "" {
 		r.err = fmt.Errorf("%d bytes after the last message", len(r.rest))
 	}
+	w.used = &used{len(w.settled), len(w.prompts)}
 	return r.err
+}
+
+// roomAhead is for how many messages more there is room than are read: those of the
+// log's end, and of the next turns.
+const roomAhead = 32
+
+// Reserve makes room for the messages of all pieces that will be taken, and for some
+// more.
+func (w *Window) Reserve(pieces ...string) {
+	messages, prompts := roomAhead, roomAhead
+	for _, data := range pieces {
+		r := reader{rest: data}
+		messages += r.count()
+		prompts += r.count()
+	}
+	w.settled, w.prompts = slices.Grow(w.settled, messages), slices.Grow(w.prompts, prompts)
+}
+
+// prompt reads a prompt, which may stand in a message.
+func (w *Window) prompt(r *reader) string {
+	i := r.uvarint()
+	if i == 0 {
+		return r.text()
+	}
+	from, n := r.uvarint(), r.uvarint()
+	if r.err != nil || i > uint64(len(w.settled)) || from > uint64(len(w.settled[i-1].Text)) || n > uint64(len(w.settled[i-1].Text))-from {
+		r.err, r.rest = errShort, ""
+		return ""
+	}
+	return w.settled[i-1].Text[from : from+n]
 }
 
 // reader takes a string apart. After an error everything is empty.

@@ -35,7 +35,7 @@ import (
 // Window is what the model sees of a session, without the system message.
 type Window struct {
 	settled []model.Message // values share the array
-	used    *int            // how much of the array is taken, by whichever value
+	used    *used           // how much of the array is taken, by whichever value
 	tokens  int             // of settled, estimated
 
 	batch   *model.Message   // an assistant message whose calls are not all answered
@@ -44,7 +44,7 @@ type Window struct {
 
 	seed *Seed // of a clear whose seeded turn has not started
 
-	prompts []string // what users said since the last clear, as they said it
+	prompts []string // what users said since the last clear, as they said it; shared as settled is
 	left    int      // how many earlier ones the newest summary had no room for
 	mark    int      // how many messages a running compaction will replace; 0: none runs
 	marked  int      // how many prompts those hold
@@ -52,6 +52,10 @@ type Window struct {
 
 	gaps int // calls that a later message has overtaken; not kept in snapshots
 }
+
+// used is how far the arrays of some values are taken. Invariant: between two values
+// of one used, the longer one begins with the shorter one.
+type used struct{ messages, prompts int }
 
 // Seed is the first message of the window that a clear made.
 type Seed struct {
@@ -111,10 +115,14 @@ func (w *Window) user(e *event.Event) error {
 		}
 		w.seed = nil
 	}
-	w.say(p.Content)
 	text := p.TransformedContent
 	if text == "" {
 		text = p.Content
+	}
+	if i := strings.Index(text, p.Content); i >= 0 {
+		w.say(text[i : i+len(p.Content)]) // so that it is kept once
+	} else {
+		w.say(p.Content)
 	}
 	m := model.Message{Role: model.User, Text: text}
 	for _, im := range p.Images {
@@ -233,8 +241,20 @@ func (w *Window) clear(e *event.Event) error {
 
 // say keeps a prompt for the summary of a later compaction.
 func (w *Window) say(prompt string) {
-	if prompt != "" {
-		w.prompts = append(slices.Clip(w.prompts), prompt)
+	if prompt == "" {
+		return
+	}
+	w.own()
+	w.prompts = append(w.prompts, prompt)
+	w.used.prompts = len(w.prompts)
+}
+
+// own makes sure that the room behind this value's messages and prompts is its own:
+// another value may have grown into it.
+func (w *Window) own() {
+	if w.used == nil || w.used.messages != len(w.settled) || w.used.prompts != len(w.prompts) {
+		w.settled, w.prompts = slices.Clip(w.settled), slices.Clip(w.prompts)
+		w.used = &used{len(w.settled), len(w.prompts)}
 	}
 }
 
@@ -287,12 +307,9 @@ func (w *Window) answered() []model.Message {
 
 func (w *Window) add(m model.Message) {
 	w.settle()
-	if w.used == nil || *w.used != len(w.settled) {
-		// Another value has grown into the room behind this one's messages.
-		w.settled, w.used = slices.Clip(w.settled), new(int)
-	}
+	w.own()
 	w.settled = append(w.settled, m)
-	*w.used = len(w.settled)
+	w.used.messages = len(w.settled)
 	w.tokens += model.EstimateMessage(&m)
 }
 

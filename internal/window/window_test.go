@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/transom-run/transom/event"
@@ -235,7 +237,8 @@ func anyRecord(t *rapid.T, clears *[]*event.Event) *event.Event {
 // is the window, and other folds from the same value leave no trace.
 func TestAnyLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var w Window
+		var w, kept Window
+		var file []string
 		var clears []*event.Event
 		for range rapid.IntRange(0, 30).Draw(t, "records") {
 			e := anyRecord(t, &clears)
@@ -276,6 +279,29 @@ func TestAnyLog(t *testing.T) {
 			}
 			paired(t, next.Messages("S"))
 			w = next
+			// A window kept in pieces is the window.
+			if more, ok := w.AppendSince(nil, kept.Mark()); ok {
+				file = append(file, string(more))
+			} else {
+				file = []string{string(w.AppendMessages(nil))}
+			}
+			if rapid.Bool().Draw(t, "kept whole") {
+				file = []string{string(w.AppendMessages(nil))}
+			}
+			kept = w
+			var pieces Window
+			pieces.Reserve(file...)
+			for _, p := range file {
+				if err := pieces.TakeMessages(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(w.settled, pieces.settled, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("in %d pieces (-want +got):\n%s", len(file), diff)
+			}
+			if !slices.Equal(w.prompts, pieces.prompts) {
+				t.Fatalf("prompts in %d pieces: %q, want %q", len(file), pieces.prompts, w.prompts)
+			}
 		}
 	})
 }

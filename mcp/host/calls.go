@@ -29,10 +29,14 @@ func (l *link) tool(t *sdk.Tool, d mcp.Tool) tool.Tool {
 		Name: name, Description: t.Description, Parameters: schema, Source: tool.MCP, Defer: l.cfg.DeferTools,
 		Origin: &tool.Origin{Server: l.name, Tool: t.Name},
 		Permission: func(_ context.Context, call tool.Call) (tool.Permission, error) {
-			raw, err := json.Marshal(map[string]any{
+			ask := map[string]any{
 				"kind": "mcp", "serverName": l.name, "toolName": name, "toolTitle": d.Title,
 				"args": call.Arguments, "readOnly": d.ReadOnly,
-			})
+			}
+			if l.host.cfg.Agent != "" {
+				ask["serverAgent"] = l.host.cfg.Agent
+			}
+			raw, err := json.Marshal(ask)
 			return tool.Permission{Request: raw}, err
 		},
 		Handler: func(ctx context.Context, call tool.Call) (tool.Result, error) { return l.call(ctx, t.Name, call) },
@@ -43,7 +47,7 @@ func (l *link) tool(t *sdk.Tool, d mcp.Tool) tool.Tool {
 func (l *link) call(ctx context.Context, name string, call tool.Call) (tool.Result, error) {
 	params := &sdk.CallToolParams{Name: name, Arguments: call.Arguments}
 	if l.host.cfg.BeforeCall != nil {
-		meta, err := l.host.cfg.BeforeCall(ctx, mcp.PreCall{CallID: call.ID, Server: l.name, Tool: name, Arguments: call.Arguments})
+		meta, err := l.host.cfg.BeforeCall(ctx, mcp.PreCall{CallID: call.ID, AgentID: call.AgentID, Server: l.name, Tool: name, Arguments: call.Arguments})
 		if err != nil {
 			return tool.Result{Text: err.Error(), Type: tool.Denied}, nil
 		}

@@ -14,8 +14,8 @@ import (
 // sharedClient is one pool of connections for all providers of the process.
 var sharedClient = lazy.Value[*http.Client]{Make: func() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 16
-	t.MaxIdleConns = 64
+	t.MaxIdleConnsPerHost = 256
+	t.MaxIdleConns = 512
 	t.IdleConnTimeout = 90 * time.Second
 	return &http.Client{Transport: t, CheckRedirect: SameHost}
 }}

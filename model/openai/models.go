@@ -24,6 +24,13 @@ func ParseModels(data []byte) ([]model.Info, error) {
 			Meta          struct {
 				Context int `json:"n_ctx_train"` // llama.cpp
 			} `json:"meta"`
+			Billing struct {
+				Prices struct {
+					tier
+					Default tier `json:"default"`
+					Long    tier `json:"long_context"`
+				} `json:"token_prices"`
+			} `json:"billing"`
 			Capabilities struct {
 				Tokenizer string `json:"tokenizer"`
 				Supports  struct {
@@ -50,6 +57,15 @@ func ParseModels(data []byte) ([]model.Info, error) {
 		if info.Name == "" {
 			info.Name = m.ID
 		}
+		prices := &m.Billing.Prices
+		for name, n := range map[string]int{"default": max(prices.size(), prices.Default.size()), model.LongContext: prices.Long.size()} {
+			if n > 0 && prices.Long.size() > 0 {
+				if info.Tiers == nil {
+					info.Tiers = make(map[string]int)
+				}
+				info.Tiers[name] = n
+			}
+		}
 		for _, n := range []int{m.Capabilities.Limits.Prompt, m.Capabilities.Limits.Context, m.ContextLength, m.MaxModelLen, m.Meta.Context} {
 			if n > 0 {
 				info.ContextWindow = n
@@ -60,3 +76,11 @@ func ParseModels(data []byte) ([]model.Info, error) {
 	}
 	return infos, nil
 }
+
+// tier is what GitHub's list says of the size of a context tier, beside its prices.
+type tier struct {
+	Prompt int `json:"max_prompt_tokens"`
+	Max    int `json:"context_max"` // as older lists name it
+}
+
+func (t *tier) size() int { return max(t.Prompt, t.Max) }

@@ -315,7 +315,7 @@ func TestModels(t *testing.T) {
 			http.Error(w, "?", 400)
 		}
 		io.WriteString(w, `{"object":"list","data":[{"id":"a","name":"A","capabilities":{"tokenizer":"o200k_base","supports":{"vision":true},"limits":{"max_context_window_tokens":128000,"max_output_tokens":5,"vision":{"supported_media_types":["image/png"],"max_prompt_images":3,"max_prompt_image_size":99}}}},
-			{"id":"b","context_length":7},7,{"id":"c","max_model_len":9},{"id":"d","meta":{"n_ctx_train":11}},{"name":"no id"}]}`)
+			{"id":"b","context_length":7,"billing":{"token_prices":{"batch_size":1,"default":{"context_max":5},"long_context":{"max_prompt_tokens":90}}}},7,{"id":"c","max_model_len":9},{"id":"d","meta":{"n_ctx_train":11}},{"name":"no id"}]}`)
 	}, nil)
 	got, err := p.Models(t.Context())
 	if err != nil {
@@ -325,7 +325,7 @@ func TestModels(t *testing.T) {
 		got[i].Raw = nil
 	}
 	want := []model.Info{{ID: "a", Name: "A", ContextWindow: 128000, MaxOutput: 5, Vision: true, Tokenizer: "o200k_base", Images: model.ImageLimits{Types: []string{"image/png"}, Count: 3, Bytes: 99}},
-		{ID: "b", Name: "b", ContextWindow: 7}, {ID: "c", Name: "c", ContextWindow: 9}, {ID: "d", Name: "d", ContextWindow: 11}}
+		{ID: "b", Name: "b", ContextWindow: 7, Tiers: map[string]int{"default": 5, "long_context": 90}}, {ID: "c", Name: "c", ContextWindow: 9}, {ID: "d", Name: "d", ContextWindow: 11}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
