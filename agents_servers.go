@@ -209,8 +209,7 @@ func (r *Runtime) connectOwn(ctx context.Context, s *loaded, kind string) {
 	}
 	own.mu.Lock()
 	for _, server := range k.cfg {
-		r.keys.headers(server.Headers)
-		r.keys.variables(server.Env)
+		r.keys.server(server)
 	}
 	own.mu.Unlock()
 	own.set(k, s.switchedOff())

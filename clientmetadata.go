@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
 )
 
@@ -33,6 +34,28 @@ func (h *Session) ClientMetadata() map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, h.sess.View().ClientMetadata)
 	return out
+}
+
+// StoredClientMetadata is what clients keep with a stored session, loaded or not.
+// NotFound where it has no log.
+func (r *Runtime) StoredClientMetadata(ctx context.Context, id string) (map[string]string, error) {
+	const op = "sessions.getClientMetadata"
+	out := map[string]string{}
+	if s := r.live(id); s != nil {
+		maps.Copy(out, s.View().ClientMetadata)
+		return out, nil
+	}
+	log, _, err := r.storage().Open(ctx, id)
+	if err != nil {
+		return nil, wrap(op, id, err)
+	}
+	defer log.Close()
+	state, _, err := session.Load(log)
+	if err != nil {
+		return nil, wrap(op, id, err)
+	}
+	maps.Copy(out, state.ClientMetadata)
+	return out, nil
 }
 
 // UpdateClientMetadata changes what clients keep with the session, all of it or

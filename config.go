@@ -77,6 +77,8 @@ type SessionConfig struct {
 	Tools []tool.Tool
 	// MCP says which MCP servers the session has; nil: none.
 	MCP *MCPConfig
+	// MCPLogin says how the session logs in to MCP servers.
+	MCPLogin MCPLogin
 	// AvailableTools limits what the model is offered, by name or pattern; nil is
 	// no limit. ExcludedTools are never offered.
 	AvailableTools []string
@@ -203,6 +205,8 @@ type ResumeConfig struct {
 	// MCP is as in [SessionConfig], and not stored. Servers that are there already, and
 	// whose configuration is the same, keep their process.
 	MCP *MCPConfig
+	// MCPLogin is as in [SessionConfig], and not stored.
+	MCPLogin *MCPLogin
 	// AvailableTools and ExcludedTools are as in [SessionConfig]; not stored.
 	AvailableTools *[]string
 	ExcludedTools  *[]string

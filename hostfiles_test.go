@@ -287,3 +287,26 @@ func TestNoForkOfKeptFiles(t *testing.T) {
 		t.Errorf("a fork was answered with %v", err)
 	}
 }
+
+// A session whose host keeps its files cannot keep track of changes, and says so
+// when it begins and when it is resumed.
+func TestNoTrackingOfKeptFiles(t *testing.T) {
+	rt := kept(t, &keeper{}, &script{replies: []model.Message{{Text: "one"}}})
+	refused := func(err error) {
+		t.Helper()
+		if transom.KindOf(err) != transom.KindUnsupported || !strings.Contains(err.Error(), "enableFileChangeTracking") {
+			t.Errorf("answered with %v", err)
+		}
+	}
+	_, err := rt.CreateSession(t.Context(), transom.SessionConfig{ID: "s", TrackFiles: true})
+	refused(err)
+	s, err := rt.CreateSession(t.Context(), transom.SessionConfig{ID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SendAndWait(t.Context(), transom.Message{Prompt: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = rt.ResumeSession(t.Context(), "s", transom.ResumeConfig{TrackFiles: true})
+	refused(err)
+}

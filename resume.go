@@ -19,6 +19,9 @@ import (
 func (r *Runtime) ResumeSession(ctx context.Context, id string, cfg ResumeConfig) (*Session, error) {
 	const op = "session.resume"
 	h, err := newHandle(r, cfg.Tools, cfg.OnPermission, cfg.RequestPermission, cfg.OnHook)
+	if err == nil && cfg.TrackFiles {
+		err = r.trackable(id)
+	}
 	if err != nil {
 		return nil, wrap(op, id, err)
 	}

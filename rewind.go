@@ -303,3 +303,15 @@ func (r *Runtime) snapshots(id string) string {
 	}
 	return ""
 }
+
+// trackable says why the files of a session cannot be kept as they were; nil where
+// they can.
+func (r *Runtime) trackable(id string) error {
+	switch {
+	case r.snapshots(id) != "":
+		return nil
+	case r.kept.Load() != nil:
+		return &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of (enableFileChangeTracking) where a host keeps the session's files: leave it out"}
+	}
+	return &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of: the store of this runtime has no directory for a session"}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/transom-run/transom/eventlog/filelog"
 	"github.com/transom-run/transom/internal/session"
 	"github.com/transom-run/transom/internal/turn"
+	"github.com/transom-run/transom/internal/vault"
 	"github.com/transom-run/transom/model/catalog"
 	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/trace"
@@ -35,6 +36,7 @@ type Runtime struct {
 	user    userSettings
 	places  stateFile[located]
 	mcpFile stateFile[serverFile]
+	tokens  *vault.Vault // of MCP servers, where they are to be kept
 
 	plugged pluginStore
 
@@ -97,7 +99,7 @@ func Open(cfg Config) (*Runtime, error) {
 		}
 		cfg.Dir = dir
 	}
-	r := &Runtime{cfg: cfg, store: cfg.Store, sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
+	r := &Runtime{cfg: cfg, store: cfg.Store, tokens: vault.Memory(), sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
 	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SameHost}
 	for _, name := range []string{"COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_CONNECTION_TOKEN"} {
 		r.keys.add(cfg.Getenv(name))
@@ -117,6 +119,7 @@ func Open(cfg Config) (*Runtime, error) {
 		r.user.file.path = filepath.Join(home, "settings.json")
 		r.places.path = filepath.Join(home, "permissions.json")
 		r.mcpFile.path = filepath.Join(home, "mcp-config.json")
+		r.tokens = vault.Files(filepath.Join(home, "mcp-oauth"))
 		r.plugged.file.path = filepath.Join(home, "plugins.json")
 	}
 	return r, nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/transom-run/transom/mcp"
 )
 
 // secrets are the keys and tokens that the runtime was given. They are taken out
@@ -12,7 +14,8 @@ import (
 type secrets struct {
 	mu       sync.RWMutex
 	values   []string
-	lent     []string // tokens of one request each, the oldest first
+	lent     []string            // tokens of one request each, the oldest first
+	held     map[string][]string // those that take the place of each other, by what they are of
 	replacer *strings.Replacer
 }
 
@@ -64,9 +67,44 @@ func (s *secrets) lend(token string) {
 	s.rebuild()
 }
 
+// maxHeld is how many of such values are remembered: those before the last may still
+// be on their way.
+const maxHeld = 12
+
+// hold remembers values that take the place of earlier ones of the same thing, as the
+// tokens of a login do.
+func (s *secrets) hold(of string, values ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.held[of]
+	changed := false
+	for _, v := range values {
+		if v = strings.TrimSpace(v); len(v) >= minSecret && !slices.Contains(now, v) {
+			now, changed = append(slices.Clone(now), v), true
+		}
+	}
+	if !changed {
+		return
+	}
+	if s.held == nil {
+		s.held = map[string][]string{}
+	}
+	s.held[of] = now[max(0, len(now)-maxHeld):]
+	s.rebuild()
+}
+
+// all are the secrets. mu is held.
+func (s *secrets) all() []string {
+	out := slices.Concat(s.values, s.lent)
+	for _, values := range s.held {
+		out = append(out, values...)
+	}
+	return out
+}
+
 // rebuild makes the replacer. mu is held.
 func (s *secrets) rebuild() {
-	all := slices.Concat(s.values, s.lent)
+	all := s.all()
 	// Longest first: a secret that contains another goes as a whole.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(all))
@@ -105,6 +143,13 @@ func (s *secrets) headers(headers map[string]string) {
 	}
 }
 
+// server remembers what a server's configuration holds.
+func (s *secrets) server(c mcp.Server) {
+	s.headers(c.Headers)
+	s.variables(c.Env)
+	s.add(c.OAuthClientSecret)
+}
+
 // variables remembers the values of variables that hold secrets by their names, and
 // look like such: "TOKEN_FILE=/run/token" and "KEYBOARD=german" hold none.
 func (s *secrets) variables(env map[string]string) {
@@ -125,7 +170,7 @@ func private(name string) bool {
 func (s *secrets) list() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Concat(s.values, s.lent)
+	return s.all()
 }
 
 // redact takes the secrets out of a text.

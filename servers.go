@@ -55,6 +55,8 @@ type servers struct {
 	count   uint64          // of what the session was given to wait for
 
 	samplings samplings
+	tokens    loginKept
+	loads     loads
 
 	posting sync.Mutex // held from reading the tools to posting them
 	posted  []tool.Tool
@@ -74,6 +76,7 @@ func (s *loaded) hostOf() mcp.Host {
 
 // tools finds out what a new session has of tools besides those of its host.
 func (r *Runtime) tools(s *loaded, cfg SessionConfig, set *turn.Settings) (err error) {
+	s.servers.tokens.set(cfg.MCPLogin)
 	if set.Awaited, err = r.serve(s, cfg.MCP, cfg.Dir); err != nil {
 		return err
 	}
@@ -191,6 +194,7 @@ func (r *Runtime) newHost(s *loaded, kind string, cfg *MCPConfig, news hostNews)
 		Samples:   func() bool { return s.taker(event.TypeSamplingRequested) },
 		Sample:    s.sampleFor,
 		Authorize: func(ctx context.Context, a mcp.AuthRequest) (mcp.Token, error) { return r.authorize(ctx, s, a) },
+		Vault:     sessionVault{r, s}, Secret: r.keys.hold, ClientMetadata: s.servers.tokens.metadata,
 	}
 	c.Apps = c.Apps && r.appsEnabled()
 	c.Getenv = r.cfg.Getenv
@@ -208,6 +212,7 @@ func (r *Runtime) newHost(s *loaded, kind string, cfg *MCPConfig, news hostNews)
 func (s *loaded) connect(ctx context.Context, kind string, sub bool) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
+	defer s.servers.loads.wait(cancel)()
 	h := s.hostOf()
 	if h != nil {
 		h.Start()

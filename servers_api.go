@@ -127,8 +127,7 @@ func (m MCP) Restart(ctx context.Context, name string, cfg *mcp.Server) error {
 func (m MCP) run(ctx context.Context, op, name string, cfg *mcp.Server) error {
 	s := m.s.sess
 	if cfg != nil {
-		m.s.rt.keys.headers(cfg.Headers)
-		m.s.rt.keys.variables(cfg.Env)
+		m.s.rt.keys.server(*cfg)
 		if _, err := m.s.rt.hosted(s); err != nil {
 			return wrap(op, m.s.id, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
@@ -21,14 +20,11 @@ func (r *Runtime) authorize(ctx context.Context, s *loaded, a mcp.AuthRequest) (
 	}
 	asked := event.MCPOAuthRequired{
 		ServerName: a.Server, ServerURL: a.URL, Reason: a.Reason, ResourceMetadata: a.Metadata,
-		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: []event.MCPHeader{}, Body: r.keys.redact(a.Body)}, // it may repeat what it was sent,
+		Response: &event.MCPAuthResponse{StatusCode: a.StatusCode, Headers: event.MCPHeaders(a.Header), Body: r.keys.redact(a.Body)}, // it may repeat what it was sent
 	}
-	for name, values := range a.Header {
-		for _, v := range values {
-			asked.Response.Headers = append(asked.Response.Headers, event.MCPHeader{Name: strings.ToLower(name), Value: r.keys.redact(v)})
-		}
+	for i, h := range asked.Response.Headers {
+		asked.Response.Headers[i].Value = r.keys.redact(h.Value)
 	}
-	slices.SortFunc(asked.Response.Headers, func(a, b event.MCPHeader) int { return strings.Compare(a.Name, b.Name) })
 	if len(a.Challenge) > 0 {
 		asked.Challenge = &event.MCPChallenge{ResourceMetadataURL: a.Challenge["resource_metadata"], Scope: a.Challenge["scope"], Error: a.Challenge["error"]}
 	}
@@ -76,32 +72,6 @@ func parseToken(raw json.RawMessage) mcp.Token {
 // {"kind":"cancelled"}. It reports whether the answer counted: the first one does.
 func (m MCP) Answer(requestID string, answer json.RawMessage) bool {
 	return m.s.sess.questions.settle(aboutOAuth, requestID, answer)
-}
-
-// Login asks the hosts for a token of a remote server, anew where it has one, and
-// connects to the server with it.
-func (m MCP) Login(ctx context.Context, name string, anew bool) error {
-	const op = "session.mcp.oauth.login"
-	h, err := m.host(op, "MCP host is not available")
-	if err != nil {
-		return err
-	}
-	states := h.States()
-	i := slices.IndexFunc(states, func(st mcp.State) bool { return st.Name == name })
-	switch {
-	case i < 0:
-		return &Error{Op: op, Kind: KindNotFound, SessionID: m.s.id, Msg: "the MCP server " + name + " is not configured in session " + m.s.id}
-	case !states[i].Config.Remote():
-		return &Error{Op: op, Kind: KindInvalidParams, SessionID: m.s.id, Msg: "the MCP server " + name + " is not a remote server: it needs no authorization"}
-	case states[i].Status == mcp.Connected && !anew:
-		return nil
-	case !m.s.sess.taker(event.TypeMCPOAuthRequired):
-		return &Error{Op: op, Kind: KindUnsupported, SessionID: m.s.id, Msg: "tokens for MCP servers come from hosts here: register an interest in mcp.oauth_required, and answer it"}
-	}
-	if anew {
-		h.Forget(name)
-	}
-	return m.refused(op, h.Run(ctx, name, nil))
 }
 
 // sampleFor asks the hosts to answer what a server wants the model to answer.

@@ -67,8 +67,7 @@ func (r *Runtime) configured(s *loaded, cfg *MCPConfig, dir string) (all map[str
 		disabled = append(disabled, user.Disabled...)
 	}
 	for _, server := range all {
-		r.keys.headers(server.Headers)
-		r.keys.variables(server.Env)
+		r.keys.server(server)
 	}
 	return all, disabled, nil
 }

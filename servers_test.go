@@ -397,3 +397,16 @@ func TestServerInstructions(t *testing.T) {
 	w.send(s, "go")
 	check(8, "newer", "older")
 }
+
+// A request that a server wants answered says so of itself.
+func TestSamplingInteraction(t *testing.T) {
+	w := servers(t, model.Message{Text: "sampled"})
+	s := w.create(transom.SessionConfig{Model: "m"})
+	raw, err := s.MCP().Sample(w.ctx, "r", json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"say"}}]}`))
+	if err != nil || !strings.Contains(string(raw), "sampled") {
+		t.Fatalf("%s %v", raw, err)
+	}
+	if got := w.request(0).Interaction; got != model.ForSampling {
+		t.Errorf("the request is for %q", got)
+	}
+}

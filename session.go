@@ -65,8 +65,8 @@ func (r *Runtime) prepare(cfg SessionConfig) (*Session, turn.Settings, error) {
 		return nil, turn.Settings{}, err
 	}
 	compaction, err := or(cfg.Compaction).settings()
-	if err == nil && cfg.TrackFiles && r.snapshots(cfg.ID) == "" {
-		err = &Error{Kind: KindUnsupported, Msg: "files cannot be kept track of: the store of this runtime has no directory for a session"}
+	if err == nil && cfg.TrackFiles {
+		err = r.trackable(cfg.ID)
 	}
 	if err != nil {
 		return nil, turn.Settings{}, err
@@ -159,6 +159,9 @@ func (h *Session) resume(ctx context.Context, s *loaded, cfg ResumeConfig, sub *
 	settings, err := h.rt.resumed(ctx, s, cfg, dir, fresh)
 	if err != nil {
 		return err
+	}
+	if cfg.MCPLogin != nil {
+		s.servers.tokens.set(*cfg.MCPLogin)
 	}
 	if settings.Awaited, err = h.rt.serve(s, cfg.MCP, dir); err != nil {
 		return err

@@ -1,6 +1,10 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // The types of the payloads about MCP servers.
 const (
@@ -101,6 +105,18 @@ type MCPAuthResponse struct {
 type MCPHeader struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// MCPHeaders are the headers of a response, by name.
+func MCPHeaders(headers map[string][]string) []MCPHeader {
+	out := []MCPHeader{}
+	for name, values := range headers {
+		for _, v := range values {
+			out = append(out, MCPHeader{Name: strings.ToLower(name), Value: v})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b MCPHeader) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // MCPOAuthCompleted says that a token was given ("token") or none ("cancelled").

@@ -60,10 +60,16 @@ type Server struct {
 	// DeferTools is "never" or "auto": whether a tool search may hold the tools back.
 	DeferTools string `json:"deferTools,omitempty"`
 
-	// OAuthClientID and the like say who asks for access to a remote server.
+	// OAuthClientID names a client that is registered with the authorization server of
+	// a remote server; "" registers one where that is possible. OAuthClientSecret is
+	// its secret, OAuthPublicClient says that it has none.
 	OAuthClientID     string `json:"oauthClientId,omitempty"`
+	OAuthClientSecret string `json:"oauthClientSecret,omitempty"`
 	OAuthPublicClient *bool  `json:"oauthPublicClient,omitempty"`
-	OAuthGrantType    string `json:"oauthGrantType,omitempty"`
+	// OAuthGrantType is [ClientCredentials], or [AuthorizationCode], which "" means.
+	OAuthGrantType string `json:"oauthGrantType,omitempty"`
+	// Auth says how a remote server is logged in to; nil is the usual way.
+	Auth *Auth `json:"auth,omitempty"`
 
 	// Source says who configured the server; "" is the session's host. SourcePlugin
 	// and SourcePluginVersion name the plugin where it was one.
@@ -74,6 +80,13 @@ type Server struct {
 	// token; nil: as URL and Headers say.
 	Reach func(context.Context) (url, token string, err error) `json:"-"`
 }
+
+// The grants by which tokens of a server are got: a user approves in a browser, or
+// the client shows its own secret.
+const (
+	AuthorizationCode = "authorization_code"
+	ClientCredentials = "client_credentials"
+)
 
 // Source says who configured a server.
 type Source string
@@ -186,8 +199,18 @@ type Host interface {
 	// result: "tools/call", "resources/list", "resources/templates/list" or
 	// "resources/read".
 	Call(ctx context.Context, name, method string, params json.RawMessage) (json.RawMessage, error)
-	// Forget forgets what a remote server was authorised with.
-	Forget(name string)
+	// Login gets a token for a remote server. page is what the user has to open; the
+	// rest happens in the background, and how it came out is the server's next state.
+	// "" is nothing to open: the server is connected to. A login that is under way is
+	// joined.
+	Login(ctx context.Context, name string, l Login) (page string, err error)
+	// Probe asks a remote server whether it wants a token, or takes the one that is
+	// there. It changes nothing.
+	Probe(ctx context.Context, name string) Probe
+	// Renewed connects anew to a remote server, or to all that need a token where name
+	// is "": what they are authorised with was changed elsewhere. fresh gets a new
+	// token first, where the server has a refresh token.
+	Renewed(ctx context.Context, name string, fresh bool) error
 	// Close ends everything that was started.
 	Close() error
 }
@@ -236,6 +259,14 @@ type Context struct {
 	Sample  func(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error)
 	// Authorize asks for a token that a remote server accepts; nil: nobody has one.
 	Authorize func(context.Context, AuthRequest) (Token, error)
+	// Vault keeps the tokens of logins; nil: they are kept in memory.
+	Vault Vault
+	// Secret is told of each token and key before it is used, so that nothing shows it;
+	// of is what it belongs to, and its newer ones take the place of older ones.
+	Secret func(of string, values ...string)
+	// ClientMetadata is the address of a document that describes this client, for
+	// authorization servers that take it in place of a registration; nil is none.
+	ClientMetadata func() string
 	// Apps tells servers that pages of theirs can be shown.
 	Apps bool
 	// Logger gets what nobody else is told; nil is silence.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,7 +37,30 @@ func TestClientMetadata(t *testing.T) {
 	}
 	c.ok("session.metadata.updateClientMetadata", obj{"sessionId": "s", "remove": []string{"app/a", "app/b", "nothing"}, "set": obj{"app/b": "3"}})
 	get(map[string]string{"app/b": "3"})
+	stored := func(keys any, want string) {
+		t.Helper()
+		var rows []struct {
+			SessionID, Status string
+			Metadata          map[string]string
+		}
+		p := obj{"sessionIds": []any{"gone", "s", "../s", "s"}}
+		if keys != nil {
+			p["keys"] = keys
+		}
+		c.ok("sessions.getClientMetadata", p, &rows)
+		var got []string
+		for _, r := range rows {
+			got = append(got, fmt.Sprint(r.SessionID, " ", r.Status, " ", r.Metadata))
+		}
+		if diff := cmp.Diff([]string{"gone notFound map[]", "s ok " + want, "../s notFound map[]", "s ok " + want}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	stored(nil, "map[app/b:3]")
+	stored([]any{"app/a"}, "map[]")
+	c.fails(-32602, "sessions.getClientMetadata", obj{"sessionIds": make([]string, 1001)})
 	c.ok("session.destroy", obj{"sessionId": "s"})
+	stored([]any{"app/b", "x"}, "map[app/b:3]") // nobody has it loaded
 	c.ok("session.resume", obj{"sessionId": "s"})
 	get(map[string]string{"app/b": "3"})
 	c.ok("session.metadata.updateClientMetadata", obj{"sessionId": "s", "clear": true})

@@ -50,7 +50,13 @@ func play(t testing.TB, replies ...modelfile.Message) *world {
 
 func newWorld(t testing.TB, p model.Provider, cfg server.Config) *world {
 	t.Helper()
-	rt, err := transom.Open(transom.Config{Store: memlog.New(), Provider: p, Dir: "/work", Getenv: func(string) string { return "" }})
+	return worldOf(t, transom.Config{Store: memlog.New(), Provider: p, Dir: "/work", Getenv: func(string) string { return "" }}, cfg)
+}
+
+// worldOf makes a world of a runtime's configuration.
+func worldOf(t testing.TB, of transom.Config, cfg server.Config) *world {
+	t.Helper()
+	rt, err := transom.Open(of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,17 @@ type mcpParams struct {
 	EnvValueMode string                     `json:"envValueMode"`
 	Apps         bool                       `json:"requestMcpApps"`
 	GitHub       *wireGitHubMCP             `json:"githubMcpToolConfig"`
+
+	TokenStorage   *string `json:"mcpOAuthTokenStorage"`
+	ClientMetadata *string `json:"authClientIdMetadataUrl"`
+}
+
+// login is how the session logs in to servers; nil where nothing was said of it.
+func (p *mcpParams) login() *transom.MCPLogin {
+	if p.TokenStorage == nil && p.ClientMetadata == nil {
+		return nil
+	}
+	return &transom.MCPLogin{Persist: value(p.TokenStorage) == "persistent", ClientMetadata: value(p.ClientMetadata)}
 }
 
 // mcp is the configuration; nil where nothing was said of servers.

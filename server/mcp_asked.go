@@ -10,36 +10,13 @@ import (
 // The methods by which clients answer for MCP servers, or have the model do so.
 func mcpAskedMethods() map[string]handler {
 	return map[string]handler{
-		"session.mcp.oauth.handlePendingRequest": posted(answerOAuth),
-		"session.mcp.oauth.login":                read(loginServer),
-		"session.mcp.executeSampling":            read(executeSampling),
-		"session.mcp.cancelSamplingExecution":    posted(cancelSampling),
-		"session.ui.handlePendingSampling":       posted(answerSampling),
-		"session.mcp.setEnvValueMode":            posted(setEnvValueMode),
-		"session.mcp.configureGitHub":            settled(gitHubUnchanged),
-		"session.mcp.removeGitHub":               read(removeGitHub),
+		"session.mcp.executeSampling":         read(executeSampling),
+		"session.mcp.cancelSamplingExecution": posted(cancelSampling),
+		"session.ui.handlePendingSampling":    posted(answerSampling),
+		"session.mcp.setEnvValueMode":         posted(setEnvValueMode),
+		"session.mcp.configureGitHub":         settled(gitHubUnchanged),
+		"session.mcp.removeGitHub":            read(removeGitHub),
 	}
-}
-
-type oauthAnswerParams struct {
-	target
-	RequestID string          `json:"requestId"`
-	Result    json.RawMessage `json:"result"`
-}
-
-func answerOAuth(q *call, p *oauthAnswerParams) {
-	q.Reply(successResult{q.sess.MCP().Answer(p.RequestID, p.Result)}, nil)
-}
-
-type loginServerParams struct {
-	target
-	ServerName  string `json:"serverName"`
-	ForceReauth bool   `json:"forceReauth"`
-}
-
-// loginServer names no page to open: hosts bring the tokens.
-func loginServer(ctx context.Context, s *transom.Session, p *loginServerParams) (any, error) {
-	return struct{}{}, s.MCP().Login(ctx, p.ServerName, p.ForceReauth)
 }
 
 type samplingParams struct {

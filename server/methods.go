@@ -34,7 +34,7 @@ var methods = lazy.Value[map[string]handler]{Make: func() map[string]handler {
 	for _, family := range []func() map[string]handler{
 		coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
 		providerMethods, inferenceMethods, eventLogMethods, constantMethods, scheduleMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
-		instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpAppsMethods, historyMethods,
+		instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpOAuthMethods, mcpAppsMethods, historyMethods,
 		agentMethods, taskMethods,
 	} {
 		maps.Copy(out, family())

@@ -28,7 +28,6 @@ type fieldRule struct {
 var sessionFields = []fieldRule{
 	{name: "additionalDirectories"},
 	{name: "askUserVariant", any: true},
-	{name: "authClientIdMetadataUrl", any: true},
 	{name: "cloud"},
 	{name: "coauthorEnabled", any: true},
 	{name: "configDir"},
@@ -49,7 +48,6 @@ var sessionFields = []fieldRule{
 	{name: "largeOutput"},
 	{name: "managedSettings"},
 	{name: "manageScheduleEnabled"},
-	{name: "mcpOAuthTokenStorage", any: true},
 	{name: "memory"},
 	{name: "remoteSession", harmless: []string{`"off"`}},
 	{name: "requestCanvasRenderer"},
@@ -168,7 +166,7 @@ func (p *sessionParams) create(c *conn) transom.SessionConfig {
 	if s := p.system(); s != nil {
 		cfg.SystemMessage = *s
 	}
-	cfg.MCP = p.mcp()
+	cfg.MCP, cfg.MCPLogin = p.mcp(), value(p.login())
 	p.begin(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), value(p.ConfigDiscovery), p.PluginDirectories
 	cfg.Factories = p.Factories
@@ -189,7 +187,7 @@ func (p *sessionParams) resume(c *conn) transom.ResumeConfig {
 		OnHook: c.hooks(p), OnRequest: c.requests(), Answers: p.answers(),
 		Elicits: p.RequestElicitation, Commands: p.commands(), Compaction: p.InfiniteSessions.compaction(), TrackFiles: p.TrackFiles, Unserved: p.unserved,
 	}
-	cfg.MCP = p.mcp()
+	cfg.MCP, cfg.MCPLogin = p.mcp(), p.login()
 	p.goOn(&cfg)
 	cfg.Skills, cfg.ConfigDiscovery, cfg.PluginDirectories = p.skills(), p.ConfigDiscovery, p.PluginDirectories
 	cfg.Factories = p.Factories

@@ -27,6 +27,7 @@ func storeMethods() map[string]handler {
 		"sessions.checkInUse":             aside(checkInUse),
 		"sessions.pruneOld":               aside(pruneOld),
 		"sessions.bulkDelete":             aside(bulkDelete),
+		"sessions.getClientMetadata":      aside(clientBags),
 		"sessions.save":                   ordered(saveStored),
 		"sessions.close":                  ordered(closeStored),
 		"sessions.releaseLock":            ordered(releaseStored),

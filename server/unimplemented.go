@@ -19,9 +19,8 @@ const (
 	reasonFactory    = "factories have no sub-agents yet, and the model starts none; see session.factory.run"
 	reasonInterrupt  = "use session.abort"
 	reasonManaged    = "managed settings and content exclusion are not served"
-	reasonMCP        = "what is not plain data does not cross this protocol, and nothing is installed from catalogs; give servers by mcpServers, mcp.config.add or session.mcp.startServer"
-	reasonMCPAuth    = "tokens for MCP servers come from hosts here; answer mcp.oauth_required by session.mcp.oauth.handlePendingRequest"
-	reasonMCPLoad    = "a turn waits 30 seconds at most for its MCP servers; whoever is late brings its tools when it comes"
+	reasonMCP        = "a client, transport or configuration that lives in the host's process does not cross this protocol; give servers by mcpServers, mcp.config.add or session.mcp.startServer, and end them by session.mcp.stopServer"
+	reasonMCPPlan    = "there is no catalog to plan an installation from; give the server's configuration by mcp.config.add"
 	reasonModel      = "use session.model.switchTo and models.list"
 	reasonModels     = "there is no built-in catalog; use models.list"
 	reasonPlugins    = "there is no catalog to search and no plugin inside of Transom; plugins are installed from directories, see plugins.install"
@@ -48,7 +47,7 @@ var refusals = []refusal{
 	{"extensions.enable", reasonExtensions},
 	{"managedSettings.clearCache", reasonManaged},
 	{"managedSettings.read", reasonManaged},
-	{"mcp.planInstall", reasonMCP},
+	{"mcp.planInstall", reasonMCPPlan},
 	{"models.getBuiltInCatalog", reasonModels},
 	{"plugins.builtin.set", reasonPlugins},
 	{"registerExtensionLaunchProvider", reasonExtensions},
@@ -72,10 +71,6 @@ var refusals = []refusal{
 	{"session.gitHubAuth.switchToAuth", reasonAccount},
 	{"session.interruptMainTurn", reasonInterrupt},
 	{"session.limitPrediction.predict", reasonUsage},
-	{"session.mcp.moveLoadingToBackground", reasonMCPLoad},
-	{"session.mcp.oauth.authenticationStateChanged", reasonMCPAuth},
-	{"session.mcp.oauth.probe", reasonMCPAuth},
-	{"session.mcp.oauth.respond", reasonMCPAuth},
 	{"session.mcp.registerExternalClient", reasonMCP},
 	{"session.mcp.reloadWithConfig", reasonMCP},
 	{"session.mcp.unregisterExternalClient", reasonMCP},
@@ -112,7 +107,6 @@ var refusals = []refusal{
 	{"sessions.configureSessionExtensions", reasonSessions},
 	{"sessions.delete", reasonSessions},
 	{"sessions.getBoardEntryCount", reasonSessions},
-	{"sessions.getClientMetadata", reasonSessions},
 	{"sessions.registerExtensionToolsOnSession", reasonSessions},
 }
 

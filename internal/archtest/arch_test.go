@@ -109,6 +109,7 @@ var layers = []struct {
 	{"internal/hookfile", 1},
 	{"internal/picture", 0},
 	{"internal/cron", 0},
+	{"internal/vault", 0},
 	{"internal/factory", 0},
 	{"internal/extension", 0},
 	{"internal/lazy", -1},

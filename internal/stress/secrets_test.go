@@ -28,7 +28,7 @@ import (
 func marker(name string) string { return "mArk3r-" + name + "-" + strings.Repeat("7zQ", 6) }
 
 // secretNames are what a server is entrusted with here.
-var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey", "mcpenv", "mcpheader", "oauth", "otelheader", "otelurl"}
+var secretNames = []string{"connection", "github", "launcher", "apikey", "header", "password", "bearer", "provided", "filter", "sessiontoken", "envkey", "mcpenv", "mcpheader", "oauth", "login", "loginclient", "otelheader", "otelurl"}
 
 // TestSecretsNowhere gives a server every kind of secret, in two sessions, makes
 // tools, hosts and model servers repeat them, and looks for them in everything that
@@ -109,6 +109,9 @@ func secretsNowhere(t *testing.T, export string) {
 				{ID: "e", Name: "throws", Arguments: `{}`}, {ID: "f", Name: "returns", Arguments: `{}`},
 				{ID: "g", Name: "bash", Arguments: fmt.Sprintf(`{"command":"echo %s","description":"d"}`, marker("spoken"))},
 			}
+			if session == "one" { // a server that repeats what it was sent
+				calls = append(calls, model.Call{ID: "i", Name: "guarded-whoami", Arguments: `{}`}, model.Call{ID: "j", Name: "machine-whoami", Arguments: `{}`})
+			}
 			return reply{calls: calls}
 		}
 		return reply{text: "hello"}
@@ -117,12 +120,19 @@ func secretsNowhere(t *testing.T, export string) {
 	home, work := t.TempDir(), t.TempDir()
 	var all []string
 	for _, name := range secretNames {
-		all = append(all, marker(name))
+		if name != "login" { // which is a part of others only
+			all = append(all, marker(name))
+		}
 	}
 	if err := os.WriteFile(filepath.Join(work, "keys.txt"), []byte(strings.Join(all, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	github := newBrainless(t) // knows the tokens of no account
+	guarded := mcptest.NewGuarded()
+	defer guarded.Close()
+	guarded.Do(func() {
+		guarded.Prefix, guarded.Clients["machine"] = marker("login"), marker("loginclient")
+	})
 	exported := &receiver{}
 	to := httptest.NewServer(exported)
 	defer to.Close()
@@ -137,12 +147,17 @@ func secretsNowhere(t *testing.T, export string) {
 		"COPILOT_PROVIDER_API_KEY="+marker("envkey"), "COPY=x"+marker("github"), "COPILOT_DEBUG_GITHUB_API_URL="+github,
 	), "--auth-token-env", "LAUNCHER")
 
-	idle := make(chan string, 16)
+	idle, in := make(chan string, 16), make(chan string, 16)
 	var c *client
 	c = s.client(func(e event) {
 		switch e.Type {
 		case "session.idle":
 			idle <- e.session
+		case "session.mcp_server_status_changed":
+			var d struct{ ServerName, Status string }
+			if _ = json.Unmarshal(e.Data, &d); d.Status == "connected" && (d.ServerName == "guarded" || d.ServerName == "machine") {
+				in <- d.ServerName
+			}
 		case "mcp.oauth_required":
 			var d struct{ RequestID string }
 			_ = json.Unmarshal(e.Data, &d)
@@ -179,14 +194,19 @@ func secretsNowhere(t *testing.T, export string) {
 	c.ok("secrets.addFilterValues", obj{"values": []string{marker("filter"), marker("spoken")}}, nil)
 	address := strings.Replace(brain.URL, "http://", "http://user:"+marker("password")+"@", 1)
 	servers := obj{
-		"local": obj{"type": "stdio", "command": os.Args[0], "args": []string{"x"}, "tools": []string{"*"}, "env": obj{mcptest.Variable: "plain", "SOME_TOKEN": marker("mcpenv")}},
+		"local":   obj{"type": "stdio", "command": os.Args[0], "args": []string{"x"}, "tools": []string{"*"}, "env": obj{mcptest.Variable: "plain", "SOME_TOKEN": marker("mcpenv")}},
+		"guarded": obj{"type": "http", "url": guarded.URL(), "tools": []string{"*"}},
+		"machine": obj{"type": "http", "url": guarded.URL(), "tools": []string{"*"}, "oauthGrantType": "client_credentials", "oauthClientId": "machine",
+			"oauthClientSecret": marker("loginclient")},
 		"far":   obj{"type": "http", "url": github, "tools": []string{"*"}, "headers": obj{"Authorization": "Bearer " + marker("mcpheader")}},
 		"gated": obj{"type": "http", "url": github + "/gated", "tools": []string{"*"}},
 	}
 	tools := []obj{{"name": "throws", "description": "d"}, {"name": "returns", "description": "d"}}
-	c.ok("session.create", obj{"sessionId": "one", "model": "m", "workingDirectory": work, "tools": tools, "streaming": true, "mcpServers": servers, "provider": obj{
+	c.ok("session.create", obj{"sessionId": "one", "model": "m", "workingDirectory": work, "tools": tools, "streaming": true, "mcpServers": servers, "mcpOAuthTokenStorage": "persistent", "provider": obj{
 		"type": "openai", "baseUrl": address + "/v1", "apiKey": marker("apikey"), "headers": obj{"X-Private-Token": marker("header")}}}, nil)
+	logIn(t, c, guarded, in)
 	c.ok("session.eventLog.registerInterest", obj{"sessionId": "one", "eventType": "mcp.oauth_required"}, nil)
+	_, _ = c.call("session.mcp.restartServer", obj{"sessionId": "one", "serverName": "gated"}) // which takes no token
 	c.ok("session.create", obj{"sessionId": "two", "model": "m", "workingDirectory": work, "tools": tools, "provider": obj{
 		"type": "openai", "baseUrl": brain.URL + "/v1", "bearerToken": marker("bearer")}}, nil)
 	c.ok("session.create", obj{"sessionId": "three", "model": "m", "workingDirectory": work, "tools": tools, "provider": obj{
@@ -213,6 +233,18 @@ func secretsNowhere(t *testing.T, export string) {
 		if !strings.Contains(ran.Output, "******") {
 			t.Errorf("the command printed %q", ran.Output)
 		}
+	}
+	for _, lost := range []bool{false, true} { // the token is renewed, and then it cannot be
+		guarded.Expire(lost)
+		c.ok("session.send", obj{"sessionId": "one", "prompt": "tools"}, nil)
+		select {
+		case <-idle:
+		case <-time.After(watchdog):
+			s.dump("a turn does not end")
+		}
+	}
+	if n := guarded.Count("refresh_token"); n != 2 {
+		t.Errorf("refreshed %d times: the search would find little", n)
 	}
 	if below := children(s.cmd.Process.Pid); len(below) < 4 {
 		t.Errorf("there are %d processes below the server: the search would find nothing", len(below))
@@ -248,6 +280,9 @@ func secretsNowhere(t *testing.T, export string) {
 		}
 	}
 	search(t, "what clients were sent", said)
+	if !strings.Contains(string(said), "you are Bearer ******") {
+		t.Error("no server repeated its token: the search would find little")
+	}
 	if !strings.Contains(string(said), `"outcome":"token"`) {
 		t.Error("no server was given the token of the host")
 	}
@@ -274,7 +309,7 @@ func secretsNowhere(t *testing.T, export string) {
 	if !strings.Contains(s.stderr.String(), "client rejected") {
 		t.Error("the log tells nothing: the search would find nothing")
 	}
-	files := 0
+	files, kept := 0, 0
 	err = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -291,12 +326,35 @@ func secretsNowhere(t *testing.T, export string) {
 			if err != nil {
 				return err
 			}
+			if filepath.Base(filepath.Dir(path)) == "mcp-oauth" && filepath.Ext(path) == ".json" { // kept, as the host wants it
+				kept++
+				b = []byte(strings.ReplaceAll(string(b), marker("login"), ""))
+			}
 			search(t, path, b)
 		}
 		return nil
 	})
-	if err != nil || files < 3 {
-		t.Errorf("%d files, %v", files, err)
+	if err != nil || files < 3 || kept != 2 {
+		t.Errorf("%d files, %d of tokens, %v", files, kept, err)
+	}
+}
+
+// logIn has a user approve what session one asks for, and waits for both servers.
+func logIn(t *testing.T, c *client, g *mcptest.Guarded, in <-chan string) {
+	t.Helper()
+	var login struct{ AuthorizationURL string }
+	c.ok("session.mcp.list", obj{"sessionId": "one"}, nil)
+	c.ok("session.mcp.oauth.login", obj{"sessionId": "one", "serverName": "guarded"}, &login)
+	if _, err := g.Approve(login.AuthorizationURL); err != nil {
+		t.Fatal(err)
+	}
+	for there := map[string]bool{}; len(there) < 2; {
+		select {
+		case name := <-in:
+			there[name] = true
+		case <-time.After(watchdog):
+			t.Fatalf("connected to %v only", there)
+		}
 	}
 }
 

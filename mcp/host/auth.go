@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/mcp"
+	"github.com/transom-run/transom/mcp/oauth"
 )
 
 // maxTokens bounds how many new tokens one request is tried with.
@@ -20,23 +21,31 @@ const maxTokens = 3
 // maxMetadata bounds a metadata document.
 const maxMetadata = 64 << 10
 
-// authorization holds the token of a connection.
+// authorization holds the token of a connection: one that a host gave, or one of a
+// login.
 type authorization struct {
 	l *link
 
 	asking sync.Mutex // held while a token is asked for
 
 	mu       sync.Mutex
-	current  string // value of the header; "" is none
+	current  string // value of the header that a host gave; "" is none
 	declined bool   // nobody had a token to begin with
 	failure  error  // why the newest request went without
+	lacking  error  // why the newest request that wanted more than the token stands for was refused
 }
 
-// token is the Authorization header of the next request; "" is none.
-func (a *authorization) token() string {
+// token is the Authorization header of the next request; "" is none. own says that it
+// is of a login.
+func (a *authorization) token(ctx context.Context) (header string, own bool) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.current
+	header = a.current
+	a.mu.Unlock()
+	if header != "" || !ownable(a.l.cfg) {
+		return header, false
+	}
+	header = a.l.host.keeper().Token(ctx, a.l.host.loginOf(a.l.cfg))
+	return header, header != ""
 }
 
 // denied says why access was refused; nil where it was not.
@@ -44,6 +53,17 @@ func (a *authorization) denied() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.failure
+}
+
+// forbidden is what to say of a request that was answered 403: other requests may have
+// been taken since.
+func (a *authorization) forbidden(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lacking != nil && strings.Contains(err.Error(), http.StatusText(http.StatusForbidden)) {
+		return a.lacking
+	}
+	return err
 }
 
 // accepted notes that the server took a request.
@@ -56,13 +76,14 @@ func (a *authorization) accepted() {
 // attempt is what a request was tried with.
 type attempt struct {
 	token string
+	own   bool // it is of a login
 	asked int
 }
 
 // refused asks for another token where one may help, and says whether the request is
 // to be made again.
 func (a *authorization) refused(ctx context.Context, res *http.Response, body []byte, at *attempt) bool {
-	challenge := parseChallenge(res.Header.Values("WWW-Authenticate"))
+	challenge := parseChallenge(a.l.host.redacted(res.Header).Values("WWW-Authenticate"))
 	reason := "initial"
 	switch {
 	case res.StatusCode == http.StatusForbidden && challenge["error"] != "insufficient_scope":
@@ -74,18 +95,27 @@ func (a *authorization) refused(ctx context.Context, res *http.Response, body []
 	}
 	a.asking.Lock()
 	defer a.asking.Unlock()
-	if now := a.token(); now != at.token { // another request has got one meanwhile
-		return true
+	if now, _ := a.token(ctx); now != at.token && now != "" { // another request has got one meanwhile
+		return at.again()
+	}
+	renewed, failed := a.renew(ctx, res, at)
+	if renewed {
+		return at.again()
 	}
 	a.mu.Lock()
 	declined := a.declined
 	a.mu.Unlock()
-	if at.asked++; at.asked > maxTokens || declined {
+	if declined {
+		return false // and why has been noted
+	}
+	if !at.again() {
+		a.fail(res, failed, errors.New("it refused all that it was shown"))
 		return false
 	}
+	clean := a.l.host.cfg.Redact // a server may repeat the token that it refuses
 	r := mcp.AuthRequest{
-		Server: a.l.name, URL: a.l.cfg.URL, Reason: reason, Challenge: challenge, Metadata: a.metadata(ctx, challenge["resource_metadata"]),
-		StatusCode: res.StatusCode, Header: res.Header, Body: strings.ToValidUTF8(string(body), "\ufffd"), Config: a.l.cfg,
+		Server: a.l.name, URL: a.l.cfg.URL, Reason: reason, Challenge: challenge, Metadata: clean(a.metadata(ctx, challenge["resource_metadata"])),
+		StatusCode: res.StatusCode, Header: a.l.host.redacted(res.Header), Body: clean(strings.ToValidUTF8(string(body), "\ufffd")), Config: a.l.cfg,
 	}
 	t, err := a.ask(ctx, r)
 	var none *mcp.ErrNoToken
@@ -93,11 +123,13 @@ func (a *authorization) refused(ctx context.Context, res *http.Response, body []
 		r.Reason = "reauth"
 		t, err = a.ask(ctx, r)
 	}
+	if err != nil {
+		a.fail(res, failed, err)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
 		a.declined = reason == "initial"
-		a.failure = &mcp.ErrNoToken{Msg: fmt.Sprintf("the server answered %s and no token was given: %v", res.Status, err)}
 		return false
 	}
 	kind := t.Type
@@ -107,6 +139,48 @@ func (a *authorization) refused(ctx context.Context, res *http.Response, body []
 	a.current, a.failure = kind+" "+t.Value, nil
 	a.l.host.keepToken(a.l.name, a.l.cfg.URL, a.current)
 	return true
+}
+
+// again counts one more attempt, and reports whether it may be made.
+func (at *attempt) again() bool {
+	at.asked++
+	return at.asked <= maxTokens
+}
+
+// fail notes why requests go without a token: what a login came to, and what hosts
+// said.
+func (a *authorization) fail(res *http.Response, own, asked error) {
+	why := asked.Error()
+	if own != nil && own.Error() != oauth.ErrNone.Error() {
+		why = own.Error() + ", and " + why
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failure = &mcp.ErrNoToken{Msg: fmt.Sprintf("the server answered %s and no token was given: %s. To log in, call session.mcp.oauth.login and open the page that it names", res.Status, why)}
+	if res.StatusCode == http.StatusForbidden {
+		a.lacking = a.failure
+	}
+}
+
+// renew gets another token of a login, where one is kept or the client has a secret.
+// A token of a host's is the host's to renew.
+func (a *authorization) renew(ctx context.Context, res *http.Response, at *attempt) (renewed bool, err error) {
+	if !ownable(a.l.cfg) || at.token != "" && !at.own {
+		return false, nil
+	}
+	headers := res.Header.Values("WWW-Authenticate")
+	more := res.StatusCode == http.StatusForbidden
+	a.l.host.challenged(a.l.name, challenge{a.l.cfg.URL, headers, more && at.own})
+	if more && a.l.cfg.OAuthGrantType != mcp.ClientCredentials {
+		return false, errors.New("it wants more than its user approved")
+	}
+	resume := a.l.clock.pause()
+	defer resume()
+	header, err := a.l.host.keeper().Renew(ctx, a.l.host.loginOf(a.l.cfg), at.token, headers)
+	if err == nil && header == at.token {
+		err = errors.New("the token that it was given in its place is the same")
+	}
+	return err == nil, err
 }
 
 // ask asks whoever has tokens. The time that they take does not count as the

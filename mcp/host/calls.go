@@ -116,8 +116,11 @@ func (l *link) why(err error) string {
 			return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s' is gone: %s", l.name, l.ending()))
 		}
 	}
-	if denied != nil {
+	switch {
+	case denied != nil:
 		err = denied
+	case l.wire != nil:
+		err = l.wire.auth.forbidden(err)
 	}
 	return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s': %v", l.name, err))
 }

@@ -35,6 +35,8 @@ type Host struct {
 	running sync.WaitGroup
 
 	telling sync.Mutex // held while states are told
+
+	logins logins
 }
 
 // New makes a host without servers. It starts nothing.
@@ -72,6 +74,7 @@ func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 	h.mu.Lock()
 	for name, s := range h.servers {
 		if cfg, stays := servers[name]; !stays || !cfg.Same(s.cfg) {
+			h.giveUp(s.cfg)
 			s.stop()
 			delete(h.servers, name)
 		}
@@ -85,6 +88,7 @@ func (h *Host) Set(servers map[string]mcp.Server, disabled []string) {
 			h.came(s, mcp.NotStarted, "")
 		}
 		if s.disabled = off; off {
+			h.giveUp(s.cfg)
 			s.stop()
 			if s.state.Status != mcp.Disabled {
 				h.came(s, mcp.Disabled, "")
@@ -325,13 +329,6 @@ func (h *Host) token(server, url string) string {
 // given is an Authorization header, and where it is for.
 type given struct{ url, header string }
 
-// Forget forgets what a server was authorised with.
-func (h *Host) Forget(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.tokens, name)
-}
-
 // linked finds a connected server.
 func (h *Host) linked(name string) (*link, error) {
 	h.mu.Lock()
@@ -412,6 +409,7 @@ func (h *Host) halt(ctx context.Context, name string, to mcp.Status) error {
 		return err
 	}
 	s.disabled = s.disabled || to == mcp.Disabled
+	h.giveUp(s.cfg)
 	r := s.run
 	s.stop()
 	if s.state.Status != to && s.state.Status != mcp.Disabled {
@@ -496,6 +494,7 @@ func (h *Host) Close() error {
 	}
 	h.settled.Broadcast()
 	h.mu.Unlock()
+	h.endLogins()
 	h.running.Wait()
 	return nil
 }

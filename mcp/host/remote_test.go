@@ -209,7 +209,9 @@ func FuzzParseChallenge(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`{}`, `{"command":"a","args":["b"],"env":{"c":"d"}}`, `{"type":"http","url":"x","tools":null}`, `{"type":"memory"}`, `[]`} {
+	for _, s := range []string{`{}`, `{"command":"a","args":["b"],"env":{"c":"d"}}`, `{"type":"http","url":"x","tools":null}`, `{"type":"memory"}`, `[]`,
+		`{"url":"x","auth":true,"oauthClientId":"a","oauthClientSecret":"b","oauthPublicClient":false,"oauthGrantType":"client_credentials"}`,
+		`{"url":"x","auth":{"redirectPort":8123}}`, `{"url":"x","auth":false}`, `{"auth":{"redirectPort":-1}}`, `{"auth":null}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

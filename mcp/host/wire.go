@@ -48,9 +48,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	release := func() { stop(); let(); cancel(nil) }
 	var at attempt
 	for {
-		at.token = w.auth.token()
-		if !w.home(req) {
-			at.token = ""
+		at.token, at.own = "", false
+		if w.home(req) {
+			at.token, at.own = w.auth.token(ctx)
 		}
 		res, err := w.base.RoundTrip(w.dressed(ctx, req, body, at.token))
 		if err != nil {
