@@ -31,8 +31,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/transom-run/transom/internal/lazy"
 )
 
 // maxSize bounds what is kept under a key.
@@ -56,11 +54,19 @@ func Files(dir string) *Vault { return &Vault{dir: dir} }
 // Dir is the directory of a vault in files; "" is in memory.
 func (v *Vault) Dir() string { return v.dir }
 
-var goodKey = lazy.Regexp{Expr: `^[0-9a-z]{1,64}$`}
+// good reports whether a key is one: it becomes the name of a file.
+func good(key string) bool {
+	for _, r := range key {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return key != "" && len(key) <= 64
+}
 
 // Load returns what is kept under a key of digits and small letters; nil is nothing.
 func (v *Vault) Load(key string) ([]byte, error) {
-	if !goodKey.Get().MatchString(key) {
+	if !good(key) {
 		return nil, fmt.Errorf("%q is no key of a vault", key)
 	}
 	if v.dir == "" {
@@ -89,7 +95,7 @@ func (v *Vault) Load(key string) ([]byte, error) {
 // Change puts in place of what is kept under a key what change makes of it; nil is
 // nothing. It waits until no other change of the key is under way, or ctx ends.
 func (v *Vault) Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) error {
-	if !goodKey.Get().MatchString(key) {
+	if !good(key) {
 		return fmt.Errorf("%q is no key of a vault", key)
 	}
 	lock := v.lock(key)
