@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,6 +104,7 @@ func matcher(words, says string, status, attempts int) *regexp.Regexp {
 type modelWire struct {
 	name           string
 	config         transom.ProviderConfig
+	at             string // the address that is asked, where it is looked at
 	open           func(endpoint.Server) (model.Provider, error)
 	fine           string // an answer
 	cut            string // a stream that goes on
@@ -163,6 +165,16 @@ var modelWires = []modelWire{{
 	blamed:  "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"boom\"}}\n\n",
 	limited: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"boom\"}}\n\n",
 }}
+
+// azureWires are the same two wires at Azure's addresses, where the deployment is the
+// model and the key stands in a header of its own.
+func azureWires() []modelWire {
+	versioned, v1 := modelWires[0], modelWires[1]
+	versioned.name, versioned.config = "azure", transom.ProviderConfig{Type: "azure", AzureAPIVersion: "2025-01-01"}
+	versioned.at = "/openai/deployments/m/chat/completions?api-version=2025-01-01"
+	v1.name, v1.config, v1.at = "azure v1", transom.ProviderConfig{Type: "azure", WireAPI: "responses"}, "/openai/v1/responses"
+	return []modelWire{versioned, v1}
+}
 
 // trial makes a failure happen.
 type trial struct {
@@ -307,6 +319,7 @@ var inOtherWorlds = map[string]func(t *testing.T, r *failureRow){
 
 func TestTableOfFailures(t *testing.T) {
 	seen := map[string]bool{}
+	wires := append(slices.Clone(modelWires), azureWires()...)
 	for _, row := range failureTable(t) {
 		seen[row.failure] = true
 		if drive := inOtherWorlds[row.failure]; drive != nil {
@@ -317,8 +330,8 @@ func TestTableOfFailures(t *testing.T) {
 			t.Errorf("nothing tries %q, which the page lists with the words %q", row.failure, row.words)
 		}
 		for _, try := range trials[row.failure] {
-			for i := range modelWires {
-				if wire := &modelWires[i]; try.only == "" || try.only == wire.name {
+			for i := range wires {
+				if wire := &wires[i]; try.only == "" || try.only == wire.name {
 					t.Run(strings.Join([]string{row.failure, try.name, wire.name}, "/"), func(t *testing.T) { try.drive(t, &row, wire) })
 				}
 			}
@@ -347,6 +360,9 @@ func (try *trial) drive(t *testing.T, row *failureRow, wire *modelWire) {
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+		if wire.at != "" && try.server == nil && (r.URL.RequestURI() != wire.at || r.Header.Get("Api-Key") == "") {
+			t.Errorf("asked at %s, want %s with a key", r.URL.RequestURI(), wire.at)
+		}
 		handler(w, r)
 	}))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)

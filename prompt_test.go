@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,6 +82,9 @@ func TestSamePrefix(t *testing.T) {
 	tools := []tool.Tool{{Name: "b"}, {Name: "a"}, {Name: "clear", Handler: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ok"}, clear(ctx)
 	}}}
+	for i := range 30 {
+		tools = append(tools, tool.Tool{Name: fmt.Sprintf("tool_%d", i*7%30), Description: "One of thirty."})
+	}
 	msg := transom.SystemMessage{Mode: "customize", Content: "END", Sections: map[string]transom.SystemSection{"zz": {Action: "append", Content: "Z"}, "aa": {Action: "append", Content: "A"}, "tone": {Action: "remove"}}}
 	s, err := rt.CreateSession(ctx, transom.SessionConfig{ID: "s", Tools: tools, SystemMessage: msg})
 	if err != nil {
@@ -111,7 +117,9 @@ func TestSamePrefix(t *testing.T) {
 	}
 	rt = open()
 	defer rt.Close(ctx)
-	if s, err = rt.ResumeSession(ctx, "s", transom.ResumeConfig{Tools: tools, SystemMessage: &msg}); err != nil {
+	shuffled := slices.Clone(tools) // as a host does that keeps them in a map
+	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	if s, err = rt.ResumeSession(ctx, "s", transom.ResumeConfig{Tools: shuffled, SystemMessage: &msg}); err != nil {
 		t.Fatal(err)
 	}
 	sendAndWait(t, ctx, s)

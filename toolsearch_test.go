@@ -76,14 +76,14 @@ func TestToolSearch(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff([]string{"tool_search_tool", "clear"}, names(0)); diff != "" {
+	if diff := cmp.Diff([]string{"clear", "tool_search_tool"}, names(0)); diff != "" {
 		t.Error(diff)
 	}
 	if got := names(1); len(got) != 3 || got[2] != "send_mail" && got[2] != "delete_mail" {
 		t.Errorf("after the first search: %v", got)
 	}
 	mail := names(1)[2]
-	tells("tool_search_tool", "clear", mail, "get_weather")
+	tells("clear", "tool_search_tool", mail, "get_weather")
 	if ran["get_weather"] != 1 || !strings.Contains(sc.seen()[4], "\n- get_weather: Forecast for a city.") {
 		t.Errorf("%v %q", ran, sc.seen())
 	}
@@ -112,7 +112,7 @@ func TestToolSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	sendAndWait(t, ctx, s)
-	tells("tool_search_tool", "clear", mail, "get_weather")
+	tells("clear", "tool_search_tool", mail, "get_weather")
 	sendAndWait(t, ctx, s)
 	if ran["sum"] != 1 {
 		t.Error("a tool that is held back cannot be called by its name")
@@ -122,7 +122,7 @@ func TestToolSearch(t *testing.T) {
 		t.Errorf("%q", last[len(last)-1])
 	}
 	sendAndWait(t, ctx, s)
-	tells("tool_search_tool", "clear")
+	tells("clear", "tool_search_tool")
 	if err := s.Resume(ctx, transom.ResumeConfig{ToolSearch: &transom.ToolSearch{Disabled: true}}); err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +167,10 @@ func TestToolSearchOfHost(t *testing.T) {
 		excluded      []string
 		first, second []string
 	}{
-		"held back":     {&transom.ToolSearch{DeferThreshold: &zero}, nil, []string{"tool_search_tool", "c"}, []string{"tool_search_tool", "c", "b"}},
-		"few tools":     {&transom.ToolSearch{DeferThreshold: &four}, nil, []string{"tool_search_tool", "a", "b", "c"}, []string{"tool_search_tool", "a", "b", "c"}},
-		"the default":   {&transom.ToolSearch{}, nil, []string{"tool_search_tool", "a", "b", "c"}, []string{"tool_search_tool", "a", "b", "c"}},
-		"not asked for": {nil, nil, []string{"tool_search_tool", "a", "b", "c"}, []string{"tool_search_tool", "a", "b", "c"}},
+		"held back":     {&transom.ToolSearch{DeferThreshold: &zero}, nil, []string{"c", "tool_search_tool"}, []string{"c", "tool_search_tool", "b"}},
+		"few tools":     {&transom.ToolSearch{DeferThreshold: &four}, nil, []string{"a", "b", "c", "tool_search_tool"}, []string{"a", "b", "c", "tool_search_tool"}},
+		"the default":   {&transom.ToolSearch{}, nil, []string{"a", "b", "c", "tool_search_tool"}, []string{"a", "b", "c", "tool_search_tool"}},
+		"not asked for": {nil, nil, []string{"a", "b", "c", "tool_search_tool"}, []string{"a", "b", "c", "tool_search_tool"}},
 		"no search":     {&transom.ToolSearch{DeferThreshold: &zero}, []string{"tool_search_tool"}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
 	} {
 		sc := &script{replies: []model.Message{asks("tool_search_tool", `{}`), {Text: "ok"}}}

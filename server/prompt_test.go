@@ -172,7 +172,7 @@ func TestToolSearchSetting(t *testing.T) {
 	for _, d := range w.model.Requests()[0].Tools {
 		names = append(names, d.Name)
 	}
-	if got := strings.Join(names, " "); got != "tool_search_tool never" {
+	if got := strings.Join(names, " "); got != "never tool_search_tool" {
 		t.Error(got)
 	}
 	var out struct {

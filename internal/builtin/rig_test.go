@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // watchdog bounds what a test waits for.
-const watchdog = 60 * time.Second
+const watchdog = 4 * time.Minute
 
 // rig is a set with a working directory of an awkward name.
 type rig struct {

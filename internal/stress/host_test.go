@@ -31,7 +31,7 @@ var (
 )
 
 // watchdog is how long anything may take before it counts as hung.
-const watchdog = 60 * time.Second
+const watchdog = 4 * time.Minute
 
 // program is the server, built once.
 var program string

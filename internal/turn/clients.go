@@ -41,6 +41,7 @@ type Offers struct {
 	list   []Offer // all that can be called
 	byName map[string]int
 	told   []Offer         // those that the model is told of, where that is not all
+	always int             // how many of those were not found by a search
 	held   map[string]bool // the others, by name
 	defs   []model.ToolDef
 	tokens int
@@ -126,7 +127,7 @@ func (f Filter) Matches(source tool.Source, name string) bool {
 	return false
 }
 
-// offers computes what the model is offered: the built-in tools, then the tools of
+// offers computes what can be called: the built-in tools, then the tools of
 // all clients in the order in which they were declared, then those of MCP servers: of
 // the agent's own kind first, then of the session.
 // Where two declare one name, the newest declaration counts, and a client's goes
@@ -171,6 +172,14 @@ func offers(clients []Client, s Settings, found []string) *Offers {
 		o.defs = append(o.defs, d)
 		o.tokens += model.EstimateTool(&d)
 	}
+	// In whichever order hosts declare their tools, and servers list theirs: the same
+	// tools are the same bytes to the provider, which keeps what it has read of them.
+	// What a search found stays behind the rest, in the order in which it was found.
+	always := o.defs
+	if o.held != nil {
+		always = o.defs[:o.always]
+	}
+	slices.SortFunc(always, func(a, b model.ToolDef) int { return strings.Compare(a.Name, b.Name) })
 	return o
 }
 

@@ -57,7 +57,7 @@ func (o *Offers) holdBack(s Search, found []string) {
 			last = append(last, o.list[i])
 		}
 	}
-	o.told = append(first, last...)
+	o.told, o.always = append(first, last...), len(first)
 }
 
 // drop takes a tool out of the list.

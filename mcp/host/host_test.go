@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // watchdog bounds a wait that should be short.
-const watchdog = 60 * time.Second
+const watchdog = 4 * time.Minute
 
 // rig is a host and what it told.
 type rig struct {
