@@ -9,6 +9,7 @@ import (
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/internal/agents"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/internal/prompt"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/tool"
@@ -162,12 +163,12 @@ func (s *agentSet) kinds() []turn.AgentDef {
 	usual := len(s.own)+len(s.found)+len(s.excluded)+len(s.disabled) == 0
 	s.mu.Unlock()
 	if usual {
-		return usualKinds()
+		return usualKinds.Get()
 	}
 	return defined(s.startable(false))
 }
 
-var usualKinds = sync.OnceValue(func() []turn.AgentDef { return defined(agents.BuiltIn()) })
+var usualKinds = lazy.Value[[]turn.AgentDef]{Make: func() []turn.AgentDef { return defined(agents.BuiltIn()) }}
 
 func defined(list []agents.Definition) []turn.AgentDef {
 	var out []turn.AgentDef

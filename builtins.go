@@ -81,10 +81,11 @@ type BuiltInContext struct {
 // objects.
 type RequestHandler func(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error)
 
-// hostTools names the built-in tools that need a host to answer a request.
-var hostTools = map[string]string{
-	"ask_user":       "userInput.request",
-	"exit_plan_mode": "exitPlanMode.request",
+// hostTools names the built-in tools that need a host to answer a request, each with
+// the request.
+var hostTools = [][2]string{
+	{"ask_user", "userInput.request"},
+	{"exit_plan_mode", "exitPlanMode.request"},
 }
 
 // ownTools are a session's built-in tools, made when they are first needed: a
@@ -132,7 +133,8 @@ func (r *Runtime) builtIns(s *loaded, id string) (BuiltIns, error) {
 // while the session's filters let none of them through.
 func (s *loaded) offered(answers []string) *tool.Registry {
 	var without []string // tools that nobody could answer
-	for name, method := range hostTools {
+	for _, t := range hostTools {
+		name, method := t[0], t[1]
 		if !slices.Contains(answers, method) && !s.answered(method) {
 			without = append(without, name)
 		}

@@ -24,9 +24,13 @@ type PlanAnswer struct {
 	Feedback       string `json:"feedback"`
 }
 
-// modeAfter is the mode that an approved plan is carried out in; of other actions
-// it is "interactive".
-var modeAfter = map[string]string{"autopilot": "autopilot", "autopilot_fleet": "autopilot"}
+// modeAfter is the mode that an approved plan is carried out in.
+func modeAfter(action string) string {
+	if action == "autopilot" || action == "autopilot_fleet" {
+		return "autopilot"
+	}
+	return "interactive"
+}
 
 // exitPlan asks the newest host that answers for its user. Every client sees the
 // question and the answer; the session's mode follows an approval.
@@ -53,10 +57,7 @@ func (r *Runtime) exitPlan(ctx context.Context, s *loaded, q PlanQuestion) (a Pl
 		return PlanAnswer{}, fmt.Errorf("the host's answer to %s is not of the documented form: %w", method, err)
 	}
 	if a.Approved {
-		mode := modeAfter[a.SelectedAction]
-		if mode == "" {
-			mode = "interactive"
-		}
+		mode := modeAfter(a.SelectedAction)
 		s.Post(turn.Configure{Mode: &mode}, nil, nil)
 	}
 	return a, nil

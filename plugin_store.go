@@ -8,11 +8,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/internal/plugin"
 	"github.com/transom-run/transom/internal/skill"
 )
@@ -117,7 +117,7 @@ func (r *Runtime) market(name string) (plugin.Market, error) {
 }
 
 // remote matches sources that lie on the network.
-var remoteSource = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://|[^/@ ]+@[^/: ]+:|[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+([#:].*)?$)`)
+var remoteSource = lazy.Regexp{Expr: `^([a-zA-Z][a-zA-Z0-9+.-]*://|[^/@ ]+@[^/: ]+:|[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+([#:].*)?$)`}
 
 // local is the directory that a source names, below base where it is relative.
 func (r *Runtime) local(source, base string) (string, error) {
@@ -135,7 +135,7 @@ func (r *Runtime) local(source, base string) (string, error) {
 	if i, err := os.Stat(dir); err == nil && i.IsDir() {
 		return dir, nil
 	}
-	if !strings.HasPrefix(source, "file://") && remoteSource.MatchString(source) {
+	if !strings.HasPrefix(source, "file://") && remoteSource.Get().MatchString(source) {
 		return "", &Error{Kind: KindUnsupported, Msg: source + " lies on the network: Transom fetches no plugins and marketplaces. Clone it, and name its directory"}
 	}
 	return "", &Error{Kind: KindNotFound, Msg: "there is no directory " + dir + " on the machine of the runtime"}

@@ -100,7 +100,7 @@ func Open(cfg Config) (*Runtime, error) {
 		cfg.Dir = dir
 	}
 	r := &Runtime{cfg: cfg, store: cfg.Store, tokens: vault.Memory(), sessions: map[string]*slot{}, watchers: map[int]func(Lifecycle){}}
-	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SharedClient().CheckRedirect}
+	r.client = &http.Client{Transport: &r.outbound, CheckRedirect: endpoint.SameHost}
 	for _, name := range []string{"COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_CONNECTION_TOKEN"} {
 		r.keys.add(cfg.Getenv(name))
 	}
@@ -141,6 +141,12 @@ func home(cfg Config) (string, error) {
 
 // NewSessionID makes a random id, as sessions have that are given none.
 func NewSessionID() string { return session.NewID() }
+
+// Warm makes what the first session of the process needs and opening a runtime leaves
+// for later. Nothing depends on it but how long that session takes to be made; a
+// server calls it when it has answered its first client. Calls after the first cost
+// nothing.
+func (r *Runtime) Warm() { turn.Warm() }
 
 // Home returns the directory of all state; "" where the store was given.
 func (r *Runtime) Home() string { return r.cfg.Home }

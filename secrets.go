@@ -24,8 +24,12 @@ const maxLent = 32
 
 // placeholders are what people write where a key is asked for and none is needed.
 // They are no secrets, and stand in too many texts to be taken out of them.
-var placeholders = strings.Fields("ollama lm-studio lmstudio llama.cpp llamacpp not-needed no-key-required sk-no-key-required no-key nokey none-needed " +
-	"dummy-key dummy-api-key placeholder test-key api-key apikey your-api-key changeme unused anything secret password local-key localhost")
+const placeholders = " ollama lm-studio lmstudio llama.cpp llamacpp not-needed no-key-required sk-no-key-required no-key nokey none-needed " +
+	"dummy-key dummy-api-key placeholder test-key api-key apikey your-api-key changeme unused anything secret password local-key localhost "
+
+func isPlaceholder(v string) bool {
+	return !strings.ContainsRune(v, ' ') && strings.Contains(placeholders, " "+strings.ToLower(v)+" ")
+}
 
 // minSecret is the length below which a value is too common a word to be taken
 // out of texts.
@@ -38,7 +42,7 @@ func (s *secrets) add(values ...string) {
 	changed := false
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) >= minSecret && !slices.Contains(s.values, v) && !slices.Contains(placeholders, strings.ToLower(v)) {
+		if len(v) >= minSecret && !slices.Contains(s.values, v) && !isPlaceholder(v) {
 			s.values = append(s.values, v)
 			changed = true
 		}

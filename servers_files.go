@@ -29,7 +29,7 @@ type serverFile struct {
 
 // workspaceFiles are where a project says which servers it has, the first to name a
 // server counts. Each has them under "mcpServers" or "servers".
-var workspaceFiles = []string{".mcp.json", filepath.Join(".github", "mcp.json"), filepath.Join(".vscode", "mcp.json")}
+var workspaceFiles = []string{".mcp.json", ".github/mcp.json", ".vscode/mcp.json"}
 
 // maxServerFile bounds such a file.
 const maxServerFile = 1 << 20

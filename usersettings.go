@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Setting is one of the user's settings, in settings.json of the runtime's home.
@@ -16,12 +18,14 @@ type Setting struct {
 }
 
 // knownSettings are the settings that there are, with their defaults.
-var knownSettings = map[string]any{
-	// A token of the environment is the account of sessions that bring none.
-	"autoLogin": true,
-	// The model of sessions that name none.
-	"model": "",
-}
+var knownSettings = lazy.Value[map[string]any]{Make: func() map[string]any {
+	return map[string]any{
+		// A token of the environment is the account of sessions that bring none.
+		"autoLogin": true,
+		// The model of sessions that name none.
+		"model": "",
+	}
+}}
 
 // userSettings is the file as it was read last.
 type userSettings struct {
@@ -37,7 +41,7 @@ func (r *Runtime) Settings() (map[string]Setting, error) {
 		return nil, wrap("user.settings.get", "", err)
 	}
 	out := map[string]Setting{}
-	for name, def := range knownSettings {
+	for name, def := range knownSettings.Get() {
 		s := Setting{Value: def, Default: def}
 		if v, ok := settingValue(kept[name], def); ok {
 			s.Value, s.IsSet = v, true
@@ -96,9 +100,9 @@ func (r *Runtime) ReloadSettings() {
 func (r *Runtime) ChangeSettings(change map[string]json.RawMessage) error {
 	const op = "user.settings.set"
 	for name, raw := range change {
-		def, known := knownSettings[name]
+		def, known := knownSettings.Get()[name]
 		if !known {
-			return &Error{Op: op, Kind: KindInvalidParams, Msg: fmt.Sprintf("there is no setting %q; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(knownSettings)), ", "))}
+			return &Error{Op: op, Kind: KindInvalidParams, Msg: fmt.Sprintf("there is no setting %q; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(knownSettings.Get())), ", "))}
 		}
 		if _, ok := settingValue(raw, def); !ok && string(raw) != "null" {
 			return &Error{Op: op, Kind: KindInvalidParams, Msg: fmt.Sprintf("the setting %q has values like %v, not %s", name, def, raw)}
@@ -128,12 +132,12 @@ func (r *Runtime) setting(name string) any {
 	kept, err := r.readSettings()
 	if err != nil {
 		r.cfg.Logger.Warn("user settings", "error", err)
-		return knownSettings[name]
+		return knownSettings.Get()[name]
 	}
-	if v, ok := settingValue(kept[name], knownSettings[name]); ok {
+	if v, ok := settingValue(kept[name], knownSettings.Get()[name]); ok {
 		return v
 	}
-	return knownSettings[name]
+	return knownSettings.Get()[name]
 }
 
 func (r *Runtime) noAutoLogin() bool { return r.cfg.NoAutoLogin || r.setting("autoLogin") == false }

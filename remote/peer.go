@@ -6,9 +6,10 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Peer is another server.
@@ -26,7 +27,7 @@ type Peer struct {
 	Dial func(ctx context.Context) (io.ReadWriteCloser, error)
 }
 
-var peerName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+var peerName = lazy.Regexp{Expr: `^[A-Za-z0-9._-]+$`}
 
 // ParsePeer reads NAME=tcp://HOST:PORT, optionally followed by ?token-env=VAR or
 // ?token-file=PATH: where the peer's token is. A token itself never stands in the
@@ -35,7 +36,7 @@ var peerName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 func ParsePeer(text string, getenv func(string) string, read func(string) ([]byte, error)) (Peer, error) {
 	const form = "a peer is written NAME=tcp://HOST:PORT, with ?token-env=VARIABLE or ?token-file=PATH where it asks for a token"
 	name, rest, ok := strings.Cut(text, "=")
-	if !ok || !peerName.MatchString(name) {
+	if !ok || !peerName.Get().MatchString(name) {
 		return Peer{}, fmt.Errorf("a peer needs a name of letters, digits, '.', '_' and '-': %s", form)
 	}
 	u, err := url.Parse(rest)

@@ -74,7 +74,7 @@ func FuzzParsePeer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !peerName.MatchString(p.Name) || !strings.Contains(p.Address, ":") {
+		if !peerName.Get().MatchString(p.Name) || !strings.Contains(p.Address, ":") {
 			t.Errorf("%q became %+v", text, p)
 		}
 	})

@@ -8,17 +8,19 @@ import (
 )
 
 // The methods about agents: which there are, and which one the session's own is.
-var agentMethods = map[string]handler{
-	"session.agent.list":                   settled(listAgents),
-	"session.agent.getCurrent":             settled(currentAgent),
-	"session.agent.select":                 filed(selectAgent),
-	"session.agent.deselect":               filed(deselectAgent),
-	"session.agent.reload":                 filed(reloadAgents),
-	"session.agent.setPrompt":              filed(setAgentPrompt),
-	"session.tools.updateSubagentSettings": filed(subagentSettings),
-	"session.fleet.start":                  posted(startFleet),
-	"agents.discover":                      aside(discoverAgents),
-	"agents.getDiscoveryPaths":             aside(agentPaths),
+func agentMethods() map[string]handler {
+	return map[string]handler{
+		"session.agent.list":                   settled(listAgents),
+		"session.agent.getCurrent":             settled(currentAgent),
+		"session.agent.select":                 filed(selectAgent),
+		"session.agent.deselect":               filed(deselectAgent),
+		"session.agent.reload":                 filed(reloadAgents),
+		"session.agent.setPrompt":              filed(setAgentPrompt),
+		"session.tools.updateSubagentSettings": filed(subagentSettings),
+		"session.fleet.start":                  posted(startFleet),
+		"agents.discover":                      aside(discoverAgents),
+		"agents.getDiscoveryPaths":             aside(agentPaths),
+	}
 }
 
 // wireAgent is a custom agent as hosts define it.

@@ -8,12 +8,14 @@ import (
 )
 
 // The methods about canvases: what clients show beside a conversation.
-var canvasMethods = map[string]handler{
-	"session.canvas.list":          settled(listCanvases),
-	"session.canvas.listOpen":      settled(openCanvases),
-	"session.canvas.open":          waiting(openCanvas),
-	"session.canvas.close":         waiting(closeCanvas),
-	"session.canvas.action.invoke": waiting(invokeCanvas),
+func canvasMethods() map[string]handler {
+	return map[string]handler{
+		"session.canvas.list":          settled(listCanvases),
+		"session.canvas.listOpen":      settled(openCanvases),
+		"session.canvas.open":          waiting(openCanvas),
+		"session.canvas.close":         waiting(closeCanvas),
+		"session.canvas.action.invoke": waiting(invokeCanvas),
+	}
 }
 
 // canvasParams is what session.create and session.resume say about canvases.

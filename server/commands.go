@@ -10,27 +10,29 @@ import (
 )
 
 // The methods about slash commands and about questions to users.
-var commandMethods = map[string]handler{
-	"session.commands.list":                   settled(listCommands),
-	"commands.list":                           plain(listBuiltInCommands),
-	"session.commands.invoke":                 waiting(invokeCommand),
-	"session.commands.execute":                waiting(executeCommand),
-	"session.commands.enqueue":                posted(enqueueCommand),
-	"session.commands.handlePendingCommand":   posted(answerCommand),
-	"session.commands.respondToQueuedCommand": posted(answerQueued),
+func commandMethods() map[string]handler {
+	return map[string]handler{
+		"session.commands.list":                   settled(listCommands),
+		"commands.list":                           plain(listBuiltInCommands),
+		"session.commands.invoke":                 waiting(invokeCommand),
+		"session.commands.execute":                waiting(executeCommand),
+		"session.commands.enqueue":                posted(enqueueCommand),
+		"session.commands.handlePendingCommand":   posted(answerCommand),
+		"session.commands.respondToQueuedCommand": posted(answerQueued),
 
-	"session.completions.getTriggerCharacters": settled(noTriggers),
-	"session.completions.request":              settled(noCompletions),
+		"session.completions.getTriggerCharacters": settled(noTriggers),
+		"session.completions.request":              settled(noCompletions),
 
-	"session.ui.elicitation":                           waiting(elicit),
-	"session.ui.ephemeralQuery":                        waiting(ephemeralQuery),
-	"session.ui.handlePendingElicitation":              posted(answerElicitation),
-	"session.ui.handlePendingUserInput":                posted(nothingPending),
-	"session.ui.handlePendingExitPlanMode":             posted(nothingPending),
-	"session.ui.handlePendingAutoModeSwitch":           posted(answerAutoMode),
-	"session.ui.handlePendingSessionLimitsExhausted":   posted(answerLimits),
-	"session.ui.registerDirectAutoModeSwitchHandler":   posted(registerAutoMode),
-	"session.ui.unregisterDirectAutoModeSwitchHandler": posted(unregisterAutoMode),
+		"session.ui.elicitation":                           waiting(elicit),
+		"session.ui.ephemeralQuery":                        waiting(ephemeralQuery),
+		"session.ui.handlePendingElicitation":              posted(answerElicitation),
+		"session.ui.handlePendingUserInput":                posted(nothingPending),
+		"session.ui.handlePendingExitPlanMode":             posted(nothingPending),
+		"session.ui.handlePendingAutoModeSwitch":           posted(answerAutoMode),
+		"session.ui.handlePendingSessionLimitsExhausted":   posted(answerLimits),
+		"session.ui.registerDirectAutoModeSwitchHandler":   posted(registerAutoMode),
+		"session.ui.unregisterDirectAutoModeSwitchHandler": posted(unregisterAutoMode),
+	}
 }
 
 // waiting is a method that may wait long for somebody, on a goroutine of its own.

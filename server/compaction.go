@@ -6,11 +6,13 @@ import (
 	"github.com/transom-run/transom"
 )
 
-var compactionMethods = map[string]handler{
-	"session.history.compact":                    read(compact),
-	"session.history.cancelBackgroundCompaction": posted(cancelCompaction("cancelled")),
-	"session.history.abortManualCompaction":      posted(cancelCompaction("aborted")),
-	"session.history.summarizeForHandoff":        read(summarize),
+func compactionMethods() map[string]handler {
+	return map[string]handler{
+		"session.history.compact":                    read(compact),
+		"session.history.cancelBackgroundCompaction": posted(cancelCompaction("cancelled")),
+		"session.history.abortManualCompaction":      posted(cancelCompaction("aborted")),
+		"session.history.summarizeForHandoff":        read(summarize),
+	}
 }
 
 // wireInfinite is how hosts say when a window is summarised.

@@ -99,7 +99,11 @@ func (c *conn) admit(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Responder)
 	if len(c.srv.cfg.Peers) > 0 && c.takeRemote(r) {
 		return
 	}
-	h, ok := c.srv.served[name]
+	if name == "connect" {
+		connect(c, r)
+		return
+	}
+	h, ok := c.srv.served()[name]
 	if !ok {
 		r.Reply(nil, refuse(name))
 		return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/internal/stack"
 )
 
 const (
@@ -47,6 +48,10 @@ func connect(c *conn, r *jsonrpc2.Responder) {
 	c.open = true
 	c.greeted.Store(true)
 	r.Reply(connectResult{true, ProtocolVersion, transom.Version}, nil)
+	// The client will ask for more, and shall not wait for what was left for later at
+	// the start. It is little, and made once.
+	served, warm := c.srv.served, c.srv.cfg.Runtime.Warm
+	go func() { stack.Grow(); served(); warm() }()
 }
 
 // heldBack waits until the client's address may give a token again; false where the

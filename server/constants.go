@@ -6,14 +6,16 @@ import (
 
 // The methods about what there is none of here, where that is an answer: nothing
 // is shared.
-var constantMethods = map[string]handler{
-	"session.visibility.get":                settled(notShared),
-	"session.visibility.set":                settled(notShared),
-	"session.telemetry.getEngagementId":     settled(noEngagement),
-	"session.telemetry.setFeatureOverrides": settled(nothingToDo),
-	"session.lsp.initialize":                settled(nothingToDo),
+func constantMethods() map[string]handler {
+	return map[string]handler{
+		"session.visibility.get":                settled(notShared),
+		"session.visibility.set":                settled(notShared),
+		"session.telemetry.getEngagementId":     settled(noEngagement),
+		"session.telemetry.setFeatureOverrides": settled(nothingToDo),
+		"session.lsp.initialize":                settled(nothingToDo),
 
-	"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
+		"session.mcp.headers.handlePendingHeadersRefreshRequest": posted(nothingPending),
+	}
 }
 
 // notShared: there is no service that shows sessions to others.

@@ -14,11 +14,13 @@ import (
 )
 
 // The methods that read a session's events by pages.
-var eventLogMethods = map[string]handler{
-	"session.eventLog.read":             posted(readEvents),
-	"session.eventLog.tail":             settled(tailCursor),
-	"session.eventLog.registerInterest": posted(registerInterest),
-	"session.eventLog.releaseInterest":  posted(releaseInterest),
+func eventLogMethods() map[string]handler {
+	return map[string]handler{
+		"session.eventLog.read":             posted(readEvents),
+		"session.eventLog.tail":             settled(tailCursor),
+		"session.eventLog.registerInterest": posted(registerInterest),
+		"session.eventLog.releaseInterest":  posted(releaseInterest),
+	}
 }
 
 // maxWait bounds how long a read waits for an event.

@@ -15,11 +15,13 @@ import (
 )
 
 // The methods about extensions: programs that run beside a session.
-var extensionMethods = map[string]handler{
-	"session.extensions.list":    posted(listExtensions),
-	"session.extensions.enable":  posted(enableExtension),
-	"session.extensions.disable": posted(disableExtension),
-	"session.extensions.reload":  posted(reloadExtensions),
+func extensionMethods() map[string]handler {
+	return map[string]handler{
+		"session.extensions.list":    posted(listExtensions),
+		"session.extensions.enable":  posted(enableExtension),
+		"session.extensions.disable": posted(disableExtension),
+		"session.extensions.reload":  posted(reloadExtensions),
+	}
 }
 
 // extensionParams is what session.create and session.resume say about extensions.

@@ -11,19 +11,21 @@ import (
 )
 
 // The methods about factories: work that clients do in steps.
-var factoryMethods = map[string]handler{
-	"session.factory.run":               read(runFactory),
-	"session.factory.resume":            read(resumeFactory),
-	"session.factory.getRun":            read(getRun),
-	"session.factory.getRunDetail":      read(runDetail),
-	"session.factory.getRunProgress":    read(runProgress),
-	"session.factory.listRuns":          read(listRuns),
-	"session.factory.cancel":            waiting(cancelRun),
-	"session.factory.pause":             read(pauseRun),
-	"session.factory.log":               filed(logRun),
-	"session.factory.journal.get":       read(getStep),
-	"session.factory.journal.put":       read(putStep),
-	"session.factory.pauseAtCheckpoint": read(checkpoint),
+func factoryMethods() map[string]handler {
+	return map[string]handler{
+		"session.factory.run":               read(runFactory),
+		"session.factory.resume":            read(resumeFactory),
+		"session.factory.getRun":            read(getRun),
+		"session.factory.getRunDetail":      read(runDetail),
+		"session.factory.getRunProgress":    read(runProgress),
+		"session.factory.listRuns":          read(listRuns),
+		"session.factory.cancel":            waiting(cancelRun),
+		"session.factory.pause":             read(pauseRun),
+		"session.factory.log":               filed(logRun),
+		"session.factory.journal.get":       read(getStep),
+		"session.factory.journal.put":       read(putStep),
+		"session.factory.pauseAtCheckpoint": read(checkpoint),
+	}
 }
 
 // factoryParams is what session.resume says about factories.

@@ -9,15 +9,17 @@ import (
 )
 
 // The methods that take a session's history back, or copy it.
-var historyMethods = map[string]handler{
-	"session.history.truncate":         posted(truncate),
-	"session.history.rewind":           posted(rewind),
-	"session.history.listRewindPoints": surveyed(rewindPoints),
-	"session.history.previewRewind":    surveyed(previewRewind),
-	"sessions.fork":                    forkSession,
-	"sessions.readPersistedEvents":     aside(readPersisted),
+func historyMethods() map[string]handler {
+	return map[string]handler{
+		"session.history.truncate":         posted(truncate),
+		"session.history.rewind":           posted(rewind),
+		"session.history.listRewindPoints": surveyed(rewindPoints),
+		"session.history.previewRewind":    surveyed(previewRewind),
+		"sessions.fork":                    forkSession,
+		"sessions.readPersistedEvents":     aside(readPersisted),
 
-	"sessions.getPersistedRemoteSteerable": aside(readSteerable),
+		"sessions.getPersistedRemoteSteerable": aside(readSteerable),
+	}
 }
 
 type historyParams struct {

@@ -40,10 +40,12 @@ type inference struct {
 }
 
 // inferenceMethods are those by which a client makes the requests.
-var inferenceMethods = map[string]handler{
-	"llmInference.setProvider":       plain(setInference),
-	"llmInference.httpResponseStart": plain(responseStart),
-	"llmInference.httpResponseChunk": plain(responseChunk),
+func inferenceMethods() map[string]handler {
+	return map[string]handler{
+		"llmInference.setProvider":       plain(setInference),
+		"llmInference.httpResponseStart": plain(responseStart),
+		"llmInference.httpResponseChunk": plain(responseChunk),
+	}
 }
 
 // setInference makes the client the one who makes the requests, for as long as

@@ -9,11 +9,13 @@ import (
 
 // The methods about what is found in projects besides skills: custom instructions
 // and hooks.
-var instructionMethods = map[string]handler{
-	"session.instructions.getSources": read(instructionSources),
-	"instructions.discover":           aside(discoverInstructions),
-	"instructions.getDiscoveryPaths":  plain(instructionPaths),
-	"hooks.discover":                  aside(discoverHooks),
+func instructionMethods() map[string]handler {
+	return map[string]handler{
+		"session.instructions.getSources": read(instructionSources),
+		"instructions.discover":           aside(discoverInstructions),
+		"instructions.getDiscoveryPaths":  plain(instructionPaths),
+		"hooks.discover":                  aside(discoverHooks),
+	}
 }
 
 // instructionSource is a file of custom instructions.

@@ -10,16 +10,18 @@ import (
 )
 
 // The methods about a session's MCP servers.
-var mcpMethods = map[string]handler{
-	"session.mcp.list":            read(listServers),
-	"session.mcp.listTools":       read(listServerTools),
-	"session.mcp.isServerRunning": read(serverRunning),
-	"session.mcp.enable":          read(enableServer),
-	"session.mcp.disable":         read(disableServer),
-	"session.mcp.startServer":     read(startServer),
-	"session.mcp.restartServer":   read(restartServer),
-	"session.mcp.stopServer":      read(stopServer),
-	"session.mcp.reload":          read(reloadServers),
+func mcpMethods() map[string]handler {
+	return map[string]handler{
+		"session.mcp.list":            read(listServers),
+		"session.mcp.listTools":       read(listServerTools),
+		"session.mcp.isServerRunning": read(serverRunning),
+		"session.mcp.enable":          read(enableServer),
+		"session.mcp.disable":         read(disableServer),
+		"session.mcp.startServer":     read(startServer),
+		"session.mcp.restartServer":   read(restartServer),
+		"session.mcp.stopServer":      read(stopServer),
+		"session.mcp.reload":          read(reloadServers),
+	}
 }
 
 // mcpParams is what session.create and session.resume say about MCP servers.

@@ -10,16 +10,18 @@ import (
 )
 
 // The methods about pages of MCP servers, and about their resources.
-var mcpAppsMethods = map[string]handler{
-	"session.mcp.apps.callTool":           read(callAppTool),
-	"session.mcp.apps.listTools":          read(listAppTools),
-	"session.mcp.apps.readResource":       read(readServerResource("session.mcp.apps.readResource")),
-	"session.mcp.apps.diagnose":           read(diagnoseApps),
-	"session.mcp.apps.setHostContext":     posted(setHostContext),
-	"session.mcp.apps.getHostContext":     posted(getHostContext),
-	"session.mcp.resources.list":          read(serverResources("session.mcp.resources.list", "resources/list", "resources")),
-	"session.mcp.resources.listTemplates": read(serverResources("session.mcp.resources.listTemplates", "resources/templates/list", "resourceTemplates")),
-	"session.mcp.resources.read":          read(readServerResource("session.mcp.resources.read")),
+func mcpAppsMethods() map[string]handler {
+	return map[string]handler{
+		"session.mcp.apps.callTool":           read(callAppTool),
+		"session.mcp.apps.listTools":          read(listAppTools),
+		"session.mcp.apps.readResource":       read(readServerResource("session.mcp.apps.readResource")),
+		"session.mcp.apps.diagnose":           read(diagnoseApps),
+		"session.mcp.apps.setHostContext":     posted(setHostContext),
+		"session.mcp.apps.getHostContext":     posted(getHostContext),
+		"session.mcp.resources.list":          read(serverResources("session.mcp.resources.list", "resources/list", "resources")),
+		"session.mcp.resources.listTemplates": read(serverResources("session.mcp.resources.listTemplates", "resources/templates/list", "resourceTemplates")),
+		"session.mcp.resources.read":          read(readServerResource("session.mcp.resources.read")),
+	}
 }
 
 type appParams struct {

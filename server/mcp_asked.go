@@ -8,13 +8,15 @@ import (
 )
 
 // The methods by which clients answer for MCP servers, or have the model do so.
-var mcpAskedMethods = map[string]handler{
-	"session.mcp.executeSampling":         read(executeSampling),
-	"session.mcp.cancelSamplingExecution": posted(cancelSampling),
-	"session.ui.handlePendingSampling":    posted(answerSampling),
-	"session.mcp.setEnvValueMode":         posted(setEnvValueMode),
-	"session.mcp.configureGitHub":         settled(gitHubUnchanged),
-	"session.mcp.removeGitHub":            read(removeGitHub),
+func mcpAskedMethods() map[string]handler {
+	return map[string]handler{
+		"session.mcp.executeSampling":         read(executeSampling),
+		"session.mcp.cancelSamplingExecution": posted(cancelSampling),
+		"session.ui.handlePendingSampling":    posted(answerSampling),
+		"session.mcp.setEnvValueMode":         posted(setEnvValueMode),
+		"session.mcp.configureGitHub":         settled(gitHubUnchanged),
+		"session.mcp.removeGitHub":            read(removeGitHub),
+	}
 }
 
 type samplingParams struct {

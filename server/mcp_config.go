@@ -8,15 +8,17 @@ import (
 )
 
 // The methods about the user's configuration of MCP servers.
-var mcpConfigMethods = map[string]handler{
-	"mcp.config.list":    aside(listConfigs),
-	"mcp.config.add":     aside(addConfig),
-	"mcp.config.update":  aside(updateConfig),
-	"mcp.config.remove":  aside(removeConfig),
-	"mcp.config.enable":  aside(enableConfigs),
-	"mcp.config.disable": aside(disableConfigs),
-	"mcp.config.reload":  aside(reloadConfigs),
-	"mcp.discover":       aside(discoverServers),
+func mcpConfigMethods() map[string]handler {
+	return map[string]handler{
+		"mcp.config.list":    aside(listConfigs),
+		"mcp.config.add":     aside(addConfig),
+		"mcp.config.update":  aside(updateConfig),
+		"mcp.config.remove":  aside(removeConfig),
+		"mcp.config.enable":  aside(enableConfigs),
+		"mcp.config.disable": aside(disableConfigs),
+		"mcp.config.reload":  aside(reloadConfigs),
+		"mcp.discover":       aside(discoverServers),
+	}
 }
 
 func listConfigs(_ context.Context, c *conn, _ *noParams) (any, error) {

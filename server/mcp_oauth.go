@@ -10,13 +10,15 @@ import (
 )
 
 // The methods about the tokens of remote MCP servers.
-var mcpOAuthMethods = map[string]handler{
-	"session.mcp.oauth.handlePendingRequest":       posted(answerOAuth),
-	"session.mcp.oauth.respond":                    posted(declineOAuth),
-	"session.mcp.oauth.login":                      read(loginServer),
-	"session.mcp.oauth.probe":                      read(probeServer),
-	"session.mcp.oauth.authenticationStateChanged": read(loginChanged),
-	"session.mcp.moveLoadingToBackground":          posted(loadInBackground),
+func mcpOAuthMethods() map[string]handler {
+	return map[string]handler{
+		"session.mcp.oauth.handlePendingRequest":       posted(answerOAuth),
+		"session.mcp.oauth.respond":                    posted(declineOAuth),
+		"session.mcp.oauth.login":                      read(loginServer),
+		"session.mcp.oauth.probe":                      read(probeServer),
+		"session.mcp.oauth.authenticationStateChanged": read(loginChanged),
+		"session.mcp.moveLoadingToBackground":          posted(loadInBackground),
+	}
 }
 
 type oauthAnswerParams struct {

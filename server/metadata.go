@@ -14,23 +14,25 @@ import (
 )
 
 // The methods that say how a session stands.
-var metadataMethods = map[string]handler{
-	"session.metadata.getClientMetadata":          settled(getClientMetadata),
-	"session.metadata.updateClientMetadata":       filed(updateClientMetadata),
-	"session.metadata.snapshot":                   settled(snapshot),
-	"session.metadata.setWorkingDirectory":        posted(setDirectory),
-	"session.metadata.recordContextChange":        posted(recordContext),
-	"session.metadata.isProcessing":               settled(isProcessing),
-	"session.metadata.activity":                   settled(activity),
-	"session.metadata.contextInfo":                settled(contextInfo),
-	"session.metadata.recomputeContextTokens":     settled(recomputeTokens),
-	"session.metadata.getContextAttribution":      settled(attribution),
-	"session.metadata.getContextHeaviestMessages": settled(heaviest),
-	"session.usage.getMetrics":                    settled(usageMetrics),
-	"session.model.list":                          read(sessionModels),
-	"session.model.setReasoningEffort":            posted(setEffort),
-	"session.tools.getCurrentMetadata":            settled(currentTools),
-	"session.tools.initializeAndValidate":         settled(validateTools),
+func metadataMethods() map[string]handler {
+	return map[string]handler{
+		"session.metadata.getClientMetadata":          settled(getClientMetadata),
+		"session.metadata.updateClientMetadata":       filed(updateClientMetadata),
+		"session.metadata.snapshot":                   settled(snapshot),
+		"session.metadata.setWorkingDirectory":        posted(setDirectory),
+		"session.metadata.recordContextChange":        posted(recordContext),
+		"session.metadata.isProcessing":               settled(isProcessing),
+		"session.metadata.activity":                   settled(activity),
+		"session.metadata.contextInfo":                settled(contextInfo),
+		"session.metadata.recomputeContextTokens":     settled(recomputeTokens),
+		"session.metadata.getContextAttribution":      settled(attribution),
+		"session.metadata.getContextHeaviestMessages": settled(heaviest),
+		"session.usage.getMetrics":                    settled(usageMetrics),
+		"session.model.list":                          read(sessionModels),
+		"session.model.setReasoningEffort":            posted(setEffort),
+		"session.tools.getCurrentMetadata":            settled(currentTools),
+		"session.tools.initializeAndValidate":         settled(validateTools),
+	}
 }
 
 type snapshotResult struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/transom-run/transom"
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // handler takes a request on the reader. It must not block, and sees to it that
@@ -25,72 +26,77 @@ type handler func(c *conn, r *jsonrpc2.Responder)
 //   - filed: like read, and each begins when the one before it has ended
 //   - settled: answered by the session once all that came before is done
 //   - the rest hold the session's lane: see lane.go
-var methods = families(coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
-	providerMethods, inferenceMethods, eventLogMethods, constantMethods, scheduleMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
-	instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpOAuthMethods, mcpAppsMethods, historyMethods,
-	agentMethods, taskMethods)
-
-func families(all ...map[string]handler) map[string]handler {
+//
+// They are put together when the first of them is asked for, which a start and a
+// client's connect are not kept waiting for.
+var methods = lazy.Value[map[string]handler]{Make: func() map[string]handler {
 	out := map[string]handler{}
-	for _, f := range all {
-		maps.Copy(out, f)
+	for _, family := range []func() map[string]handler{
+		coreMethods, compactionMethods, workspaceMethods, metadataMethods, queueMethods, commandMethods, permissionMethods,
+		providerMethods, inferenceMethods, eventLogMethods, constantMethods, scheduleMethods, storeMethods, shellMethods, userMethods, skillMethods, pluginMethods, canvasMethods, factoryMethods, extensionMethods,
+		instructionMethods, sessionFsMethods, mcpMethods, mcpConfigMethods, mcpAskedMethods, mcpOAuthMethods, mcpAppsMethods, historyMethods,
+		agentMethods, taskMethods,
+	} {
+		maps.Copy(out, family())
 	}
 	return out
-}
+}}
 
-var coreMethods = map[string]handler{
-	"connect":          connect,
-	"ping":             plain(ping),
-	"status.get":       plain(status),
-	"auth.getStatus":   aside(authStatus),
-	"models.list":      aside(listModels),
-	"runtime.shutdown": shutdown,
+func coreMethods() map[string]handler {
+	return map[string]handler{
+		"connect":          connect,
+		"ping":             plain(ping),
+		"status.get":       plain(status),
+		"auth.getStatus":   aside(authStatus),
+		"models.list":      aside(listModels),
+		"runtime.shutdown": shutdown,
 
-	"session.create":   createSession,
-	"session.resume":   resumeSession,
-	"session.destroy":  destroySession,
-	"session.detach":   detachSession,
-	"session.delete":   deleteSession,
-	"session.shutdown": shutdownSession,
-	"session.suspend":  suspendSession,
+		"session.create":   createSession,
+		"session.resume":   resumeSession,
+		"session.destroy":  destroySession,
+		"session.detach":   detachSession,
+		"session.delete":   deleteSession,
+		"session.shutdown": shutdownSession,
+		"session.suspend":  suspendSession,
 
-	"session.list":          aside(listSessions),
-	"session.getMetadata":   aside(getMetadata),
-	"session.getLastId":     aside(getLastID),
-	"session.getForeground": plain(getForeground),
-	"session.setForeground": plain(setForeground),
-	"session.getMessages":   read(getMessages),
+		"session.list":          aside(listSessions),
+		"session.getMetadata":   aside(getMetadata),
+		"session.getLastId":     aside(getLastID),
+		"session.getForeground": plain(getForeground),
+		"session.setForeground": plain(setForeground),
+		"session.getMessages":   read(getMessages),
 
-	"session.send":                        sending,
-	"session.abort":                       posted(abort),
-	"session.history.clearContext":        posted(clearContext),
-	"session.log":                         posted(logNote),
-	"session.tools.handlePendingToolCall": posted(answerTool),
+		"session.send":                        sending,
+		"session.abort":                       posted(abort),
+		"session.history.clearContext":        posted(clearContext),
+		"session.log":                         posted(logNote),
+		"session.tools.handlePendingToolCall": posted(answerTool),
 
-	"session.permissions.handlePendingPermissionRequest": posted(answerPermission),
-	"session.permissions.pendingRequests":                posted(pendingPermissions),
+		"session.permissions.handlePendingPermissionRequest": posted(answerPermission),
+		"session.permissions.pendingRequests":                posted(pendingPermissions),
 
-	"session.mode.get":         posted(getMode),
-	"session.mode.set":         posted(setMode),
-	"session.model.getCurrent": posted(currentModel),
-	"session.model.switchTo":   posted(switchModel),
-	"session.name.get":         posted(getName),
-	"session.name.set":         posted(setName),
-	"session.name.setAuto":     posted(setAutoName),
-	"session.options.update":   posted(updateOptions),
+		"session.mode.get":         posted(getMode),
+		"session.mode.set":         posted(setMode),
+		"session.model.getCurrent": posted(currentModel),
+		"session.model.switchTo":   posted(switchModel),
+		"session.name.get":         posted(getName),
+		"session.name.set":         posted(setName),
+		"session.name.setAuto":     posted(setAutoName),
+		"session.options.update":   posted(updateOptions),
 
-	"session.remote.enable":                 posted(enableRemote),
-	"session.remote.disable":                posted(disableRemote),
-	"session.remote.notifySteerableChanged": posted(notifySteerable),
+		"session.remote.enable":                 posted(enableRemote),
+		"session.remote.disable":                posted(disableRemote),
+		"session.remote.notifySteerableChanged": posted(notifySteerable),
 
-	"sessions.connect": connectRemote,
-	"sessions.open":    openSession,
+		"sessions.connect": connectRemote,
+		"sessions.open":    openSession,
 
-	"sessions.getRemoteControlStatus":   plain(controlState),
-	"sessions.setRemoteControlSteering": plain(steerControl),
-	"sessions.stopRemoteControl":        plain(stopControl),
-	"sessions.transferRemoteControl":    plain(transferControl),
-	"sessions.startRemoteControl":       aside(startControl),
+		"sessions.getRemoteControlStatus":   plain(controlState),
+		"sessions.setRemoteControlSteering": plain(steerControl),
+		"sessions.stopRemoteControl":        plain(stopControl),
+		"sessions.transferRemoteControl":    plain(transferControl),
+		"sessions.startRemoteControl":       aside(startControl),
+	}
 }
 
 // plain is a method that touches no session and is answered at once.
@@ -242,7 +248,7 @@ func settled[P any, T aimed[P]](f func(s *transom.Session, p *P) (any, error)) h
 }
 
 // Methods returns the names of the methods that are served, sorted.
-func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
+func Methods() []string { return slices.Sorted(maps.Keys(methods.Get())) }
 
 // Refused returns the methods of the protocol that are known and not served, by
 // name, each with the reason that its callers read.

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
-	"sync"
 
 	"github.com/transom-run/transom/internal/jsonrpc2"
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // settings are the fields of sessionParams, by their names in JSON.
-var settings = sync.OnceValue(func() map[string][]int {
+var settings = lazy.Value[map[string][]int]{Make: func() map[string][]int {
 	all := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[sessionParams]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -19,7 +19,7 @@ var settings = sync.OnceValue(func() map[string][]int {
 		}
 	}
 	return all
-})
+}}
 
 // decodeGiven reads the settings of a session and says which were given. Each is read
 // by itself: encoding/json makes a plan for a type and all types below it before it
@@ -31,7 +31,7 @@ func decodeGiven(req jsonrpc2.Request, p *sessionParams) (given map[string]json.
 	}
 	v := reflect.ValueOf(p).Elem()
 	for name, raw := range given {
-		index, ok := settings()[strings.ToLower(name)] // encoding/json is as tolerant
+		index, ok := settings.Get()[strings.ToLower(name)] // encoding/json is as tolerant
 		if ok && json.Unmarshal(raw, v.FieldByIndex(index).Addr().Interface()) != nil {
 			return nil, decode(req, p) // which says it in the words of the whole
 		}

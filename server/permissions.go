@@ -13,28 +13,30 @@ import (
 )
 
 // The methods about how calls are approved.
-var permissionMethods = map[string]handler{
-	"session.permissions.configure":             posted(configurePermissions),
-	"session.permissions.modifyRules":           posted(modifyRules),
-	"session.permissions.setApproveAll":         posted(setApproveAll),
-	"session.permissions.getMode":               settled(permissionMode),
-	"session.permissions.setMode":               posted(setPermissionMode),
-	"session.permissions.setRequired":           posted(setRequired),
-	"session.permissions.resetSessionApprovals": posted(resetApprovals),
-	"session.permissions.notifyPromptShown":     posted(promptShown),
+func permissionMethods() map[string]handler {
+	return map[string]handler{
+		"session.permissions.configure":             posted(configurePermissions),
+		"session.permissions.modifyRules":           posted(modifyRules),
+		"session.permissions.setApproveAll":         posted(setApproveAll),
+		"session.permissions.getMode":               settled(permissionMode),
+		"session.permissions.setMode":               posted(setPermissionMode),
+		"session.permissions.setRequired":           posted(setRequired),
+		"session.permissions.resetSessionApprovals": posted(resetApprovals),
+		"session.permissions.notifyPromptShown":     posted(promptShown),
 
-	"session.permissions.paths.list":                           settled(listPaths),
-	"session.permissions.paths.add":                            posted(addPath),
-	"session.permissions.paths.updatePrimary":                  posted(setPrimary),
-	"session.permissions.paths.isPathWithinAllowedDirectories": settled(withinAllowed),
-	"session.permissions.paths.isPathWithinWorkspace":          settled(withinPrimary),
-	"session.permissions.urls.setUnrestrictedMode":             posted(setAnyURL),
+		"session.permissions.paths.list":                           settled(listPaths),
+		"session.permissions.paths.add":                            posted(addPath),
+		"session.permissions.paths.updatePrimary":                  posted(setPrimary),
+		"session.permissions.paths.isPathWithinAllowedDirectories": settled(withinAllowed),
+		"session.permissions.paths.isPathWithinWorkspace":          settled(withinPrimary),
+		"session.permissions.urls.setUnrestrictedMode":             posted(setAnyURL),
 
-	"session.permissions.locations.resolve":         inRuntime(resolveLocation),
-	"session.permissions.locations.apply":           inRuntime(applyLocation),
-	"session.permissions.locations.addToolApproval": inRuntime(addToolApproval),
-	"session.permissions.folderTrust.isTrusted":     inRuntime(isTrusted),
-	"session.permissions.folderTrust.addTrusted":    inRuntime(addTrusted),
+		"session.permissions.locations.resolve":         inRuntime(resolveLocation),
+		"session.permissions.locations.apply":           inRuntime(applyLocation),
+		"session.permissions.locations.addToolApproval": inRuntime(addToolApproval),
+		"session.permissions.folderTrust.isTrusted":     inRuntime(isTrusted),
+		"session.permissions.folderTrust.addTrusted":    inRuntime(addTrusted),
+	}
 }
 
 // inRuntime is a method of an attached session that works with what the runtime

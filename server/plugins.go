@@ -11,25 +11,27 @@ import (
 )
 
 // The methods about plugins and marketplaces.
-var pluginMethods = map[string]handler{
-	"session.plugins.list":   settled(sessionPlugins),
-	"session.plugins.reload": waiting(reloadPlugins),
+func pluginMethods() map[string]handler {
+	return map[string]handler{
+		"session.plugins.list":   settled(sessionPlugins),
+		"session.plugins.reload": waiting(reloadPlugins),
 
-	"sessions.setAdditionalPlugins": aside(setPlugins),
+		"sessions.setAdditionalPlugins": aside(setPlugins),
 
-	"plugins.list":      aside(listPlugins),
-	"plugins.install":   aside(installPlugin),
-	"plugins.uninstall": aside(uninstallPlugin),
-	"plugins.enable":    aside(enablePlugins),
-	"plugins.disable":   aside(disablePlugins),
-	"plugins.update":    aside(updatePlugin),
-	"plugins.updateAll": aside(updatePlugins),
+		"plugins.list":      aside(listPlugins),
+		"plugins.install":   aside(installPlugin),
+		"plugins.uninstall": aside(uninstallPlugin),
+		"plugins.enable":    aside(enablePlugins),
+		"plugins.disable":   aside(disablePlugins),
+		"plugins.update":    aside(updatePlugin),
+		"plugins.updateAll": aside(updatePlugins),
 
-	"plugins.marketplaces.add":     aside(addMarketplace),
-	"plugins.marketplaces.list":    aside(listMarketplaces),
-	"plugins.marketplaces.browse":  aside(browseMarketplace),
-	"plugins.marketplaces.refresh": aside(refreshMarketplaces),
-	"plugins.marketplaces.remove":  aside(removeMarketplace),
+		"plugins.marketplaces.add":     aside(addMarketplace),
+		"plugins.marketplaces.list":    aside(listMarketplaces),
+		"plugins.marketplaces.browse":  aside(browseMarketplace),
+		"plugins.marketplaces.refresh": aside(refreshMarketplaces),
+		"plugins.marketplaces.remove":  aside(removeMarketplace),
+	}
 }
 
 type wirePlugin struct {

@@ -8,10 +8,12 @@ import (
 )
 
 // providerMethods are those about whom a session's requests go to.
-var providerMethods = map[string]handler{
-	"session.provider.add":         posted(addProviders),
-	"session.provider.getEndpoint": read(providerEndpoint),
-	"session.gitHubAuth.getStatus": read(sessionAuth),
+func providerMethods() map[string]handler {
+	return map[string]handler{
+		"session.provider.add":         posted(addProviders),
+		"session.provider.getEndpoint": read(providerEndpoint),
+		"session.gitHubAuth.getStatus": read(sessionAuth),
+	}
 }
 
 // wireNamed is one of several providers as hosts give them.

@@ -8,17 +8,19 @@ import (
 )
 
 // The methods about what waits for its turn.
-var queueMethods = map[string]handler{
-	"session.queue.pendingItems":     settled(pendingItems),
-	"session.queue.insertAt":         posted(insertAt),
-	"session.queue.duplicateAt":      arranged(transom.QueueCopy, "id"),
-	"session.queue.moveItem":         arranged(transom.QueueMove, "changed"),
-	"session.queue.updateText":       arranged(transom.QueueEdit, "updated"),
-	"session.queue.sendNow":          arranged(transom.QueueSteer, "steered"),
-	"session.queue.removeAt":         arranged(transom.QueueRemove, "removed"),
-	"session.queue.removeMostRecent": arranged(transom.QueueRemoveNewest, "removed"),
-	"session.queue.clear":            arranged(transom.QueueClear, ""),
-	"session.queue.setDrainPaused":   posted(pauseQueue),
+func queueMethods() map[string]handler {
+	return map[string]handler{
+		"session.queue.pendingItems":     settled(pendingItems),
+		"session.queue.insertAt":         posted(insertAt),
+		"session.queue.duplicateAt":      arranged(transom.QueueCopy, "id"),
+		"session.queue.moveItem":         arranged(transom.QueueMove, "changed"),
+		"session.queue.updateText":       arranged(transom.QueueEdit, "updated"),
+		"session.queue.sendNow":          arranged(transom.QueueSteer, "steered"),
+		"session.queue.removeAt":         arranged(transom.QueueRemove, "removed"),
+		"session.queue.removeMostRecent": arranged(transom.QueueRemoveNewest, "removed"),
+		"session.queue.clear":            arranged(transom.QueueClear, ""),
+		"session.queue.setDrainPaused":   posted(pauseQueue),
+	}
 }
 
 type queueItem struct {

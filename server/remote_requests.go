@@ -92,7 +92,7 @@ func refuseClear(r *jsonrpc2.Responder) {
 	switch {
 	case err != nil:
 	case p.Prompt == nil:
-		err = noClearPrompt
+		err = noClearPrompt()
 	case strings.TrimSpace(*p.Prompt) == "":
 		err = invalid(r.Request().Method, blankClear)
 	default:

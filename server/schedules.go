@@ -8,16 +8,18 @@ import (
 )
 
 // The methods about prompts that are sent by themselves.
-var scheduleMethods = map[string]handler{
-	"session.schedule.list":           settled(listSchedules),
-	"session.schedule.add":            posted(addSchedule),
-	"session.schedule.addAt":          posted(addSchedule),
-	"session.schedule.addCron":        posted(addSchedule),
-	"session.schedule.addSelfPaced":   posted(addSchedule),
-	"session.schedule.rearmSelfPaced": posted(armSchedule),
-	"session.schedule.stop":           posted(stopSchedule),
-	"session.schedule.hasSelfPaced":   settled(hasSelfPaced),
-	"session.schedule.hydrate":        settled(hydrateSchedules),
+func scheduleMethods() map[string]handler {
+	return map[string]handler{
+		"session.schedule.list":           settled(listSchedules),
+		"session.schedule.add":            posted(addSchedule),
+		"session.schedule.addAt":          posted(addSchedule),
+		"session.schedule.addCron":        posted(addSchedule),
+		"session.schedule.addSelfPaced":   posted(addSchedule),
+		"session.schedule.rearmSelfPaced": posted(armSchedule),
+		"session.schedule.stop":           posted(stopSchedule),
+		"session.schedule.hasSelfPaced":   settled(hasSelfPaced),
+		"session.schedule.hydrate":        settled(hydrateSchedules),
+	}
 }
 
 // scheduleEntry is a schedule as the protocol has it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom"
+	"github.com/transom-run/transom/internal/stack"
 	"github.com/transom-run/transom/remote"
 )
 
@@ -56,7 +57,7 @@ type Server struct {
 	token [sha256.Size]byte // of Config.Token
 	// served are the methods: the package's own, which the handlers themselves must
 	// not name.
-	served map[string]handler
+	served func() map[string]handler
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -87,7 +88,7 @@ func New(cfg Config) *Server {
 		cfg.Linger = 2 * time.Second
 	}
 	return &Server{
-		cfg: cfg, served: methods, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
+		cfg: cfg, served: methods.Get, token: sha256.Sum256([]byte(cfg.Token)), conns: map[*conn]struct{}{},
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 }
@@ -104,6 +105,7 @@ var ErrServerClosed = errors.New("server: closed")
 // ctx ends. Sessions that were attached through it are dropped as those of a lost
 // client are. It returns nil after an orderly end.
 func (s *Server) ServeConn(ctx context.Context, rwc io.ReadWriteCloser) error {
+	stack.Grow() // messages are read here, and most are answered
 	c := newConn(s, promptly(rwc))
 	if !s.enter(c) {
 		rwc.Close()

@@ -58,7 +58,7 @@ var sessionFields = []fieldRule{
 
 // optionFields are the settings that only session.options.update has, besides
 // those of sessionFields.
-var optionFields = append(slices.Clone(sessionFields), []fieldRule{
+var optionFields = []fieldRule{
 	{name: "additionalContentExclusionPolicies"},
 	{name: "agentContext", any: true},
 	{name: "allowAllMcpServerInstructions"},
@@ -101,17 +101,19 @@ var optionFields = append(slices.Clone(sessionFields), []fieldRule{
 	{name: "suppressCustomAgentPrompt", any: true},
 	{name: "trajectoryFile"},
 	{name: "verbosity"},
-}...)
+}
 
 // unservedFields lists the known settings that were given a value with an effect.
-func unservedFields(given map[string]json.RawMessage, rules []fieldRule) []string {
+func unservedFields(given map[string]json.RawMessage, rules ...[]fieldRule) []string {
 	var out []string
-	for _, r := range rules {
-		v, ok := given[r.name]
-		if !ok || r.any || isEmpty(v) || slices.Contains(r.harmless, string(v)) {
-			continue
+	for _, list := range rules {
+		for _, r := range list {
+			v, ok := given[r.name]
+			if !ok || r.any || isEmpty(v) || slices.Contains(r.harmless, string(v)) {
+				continue
+			}
+			out = append(out, r.name)
 		}
-		out = append(out, r.name)
 	}
 	return out
 }

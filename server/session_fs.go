@@ -16,8 +16,10 @@ import (
 )
 
 // sessionFsMethods are those by which a client keeps the files of sessions.
-var sessionFsMethods = map[string]handler{
-	"sessionFs.setProvider": plain(setSessionFs),
+func sessionFsMethods() map[string]handler {
+	return map[string]handler{
+		"sessionFs.setProvider": plain(setSessionFs),
+	}
 }
 
 // keepers are the connections whose clients keep the files of sessions, and which of

@@ -134,7 +134,9 @@ type clearParams struct {
 	Prompt *string `json:"prompt"`
 }
 
-var noClearPrompt = invalid("session.history.clearContext", "session.history.clearContext needs a prompt, a string: it becomes the first user message of the fresh window")
+func noClearPrompt() error {
+	return invalid("session.history.clearContext", "session.history.clearContext needs a prompt, a string: it becomes the first user message of the fresh window")
+}
 
 type clearResult struct {
 	MessagesCleared int `json:"messagesCleared"`
@@ -142,7 +144,7 @@ type clearResult struct {
 
 func clearContext(q *call, p *clearParams) {
 	if p.Prompt == nil {
-		q.Reply(nil, noClearPrompt)
+		q.Reply(nil, noClearPrompt())
 		return
 	}
 	q.sess.Post(transom.ClearContext{Prompt: *p.Prompt}, q.answer(func(v any) any { return clearResult{v.(int)} }))

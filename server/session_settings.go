@@ -187,7 +187,7 @@ func updateOptions(q *call, p *optionsParams) {
 }
 
 func (p *optionsParams) unserved() []string {
-	return append(unservedFields(p.rest, optionFields), p.Capabilities.unserved()...)
+	return append(unservedFields(p.rest, sessionFields, optionFields), p.Capabilities.unserved()...)
 }
 
 type interestParams struct {

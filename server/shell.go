@@ -10,11 +10,13 @@ import (
 )
 
 // The methods by which a client's user runs commands.
-var shellMethods = map[string]handler{
-	"session.shell.exec":                 posted(execShell),
-	"session.shell.kill":                 posted(killShell),
-	"session.shell.executeUserRequested": waiting(runShell),
-	"session.shell.cancelUserRequested":  posted(cancelShell),
+func shellMethods() map[string]handler {
+	return map[string]handler{
+		"session.shell.exec":                 posted(execShell),
+		"session.shell.kill":                 posted(killShell),
+		"session.shell.executeUserRequested": waiting(runShell),
+		"session.shell.cancelUserRequested":  posted(cancelShell),
+	}
 }
 
 type shellParams struct {

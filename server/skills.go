@@ -8,18 +8,20 @@ import (
 )
 
 // The methods about skills.
-var skillMethods = map[string]handler{
-	"session.skills.list":         settled(listSkills),
-	"session.skills.enable":       waiting(enableSkill),
-	"session.skills.disable":      waiting(disableSkill),
-	"session.skills.reload":       waiting(reloadSkills),
-	"session.skills.ensureLoaded": settled(ensureSkills),
-	"session.skills.getInvoked":   read(invokedSkills),
+func skillMethods() map[string]handler {
+	return map[string]handler{
+		"session.skills.list":         settled(listSkills),
+		"session.skills.enable":       waiting(enableSkill),
+		"session.skills.disable":      waiting(disableSkill),
+		"session.skills.reload":       waiting(reloadSkills),
+		"session.skills.ensureLoaded": settled(ensureSkills),
+		"session.skills.getInvoked":   read(invokedSkills),
 
-	"skills.discover":                 aside(discoverSkills),
-	"skills.getDiscoveryPaths":        plain(skillPaths),
-	"skills.config.setDisabledSkills": aside(setDisabledSkills),
-	"skills.config.setSkillDisabled":  aside(setSkillDisabled),
+		"skills.discover":                 aside(discoverSkills),
+		"skills.getDiscoveryPaths":        plain(skillPaths),
+		"skills.config.setDisabledSkills": aside(setDisabledSkills),
+		"skills.config.setSkillDisabled":  aside(setSkillDisabled),
+	}
 }
 
 // skillParams is what session.create and session.resume say about skills.

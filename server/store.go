@@ -13,25 +13,27 @@ import (
 )
 
 // The methods about all sessions of the store.
-var storeMethods = map[string]handler{
-	"sessions.list":                   aside(listStored),
-	"sessions.getMetadata":            aside(storedMetadata),
-	"sessions.enrichMetadata":         aside(enrichMetadata),
-	"sessions.listNonEmptySessionIds": aside(listIDs),
-	"sessions.findByPrefix":           aside(findByPrefix),
-	"sessions.findByTaskId":           aside(findByTask),
-	"sessions.getLastForContext":      aside(lastForContext),
-	"sessions.getSizes":               aside(sessionSizes),
-	"sessions.getEventFilePath":       aside(eventFile),
-	"sessions.checkInUse":             aside(checkInUse),
-	"sessions.pruneOld":               aside(pruneOld),
-	"sessions.bulkDelete":             aside(bulkDelete),
-	"sessions.getClientMetadata":      aside(clientBags),
-	"sessions.save":                   ordered(saveStored),
-	"sessions.close":                  ordered(closeStored),
-	"sessions.releaseLock":            ordered(releaseStored),
-	"sessions.reloadPluginHooks":      waiting(reloadHooks),
-	"sessions.loadDeferredRepoHooks":  plain(loadHooks),
+func storeMethods() map[string]handler {
+	return map[string]handler{
+		"sessions.list":                   aside(listStored),
+		"sessions.getMetadata":            aside(storedMetadata),
+		"sessions.enrichMetadata":         aside(enrichMetadata),
+		"sessions.listNonEmptySessionIds": aside(listIDs),
+		"sessions.findByPrefix":           aside(findByPrefix),
+		"sessions.findByTaskId":           aside(findByTask),
+		"sessions.getLastForContext":      aside(lastForContext),
+		"sessions.getSizes":               aside(sessionSizes),
+		"sessions.getEventFilePath":       aside(eventFile),
+		"sessions.checkInUse":             aside(checkInUse),
+		"sessions.pruneOld":               aside(pruneOld),
+		"sessions.bulkDelete":             aside(bulkDelete),
+		"sessions.getClientMetadata":      aside(clientBags),
+		"sessions.save":                   ordered(saveStored),
+		"sessions.close":                  ordered(closeStored),
+		"sessions.releaseLock":            ordered(releaseStored),
+		"sessions.reloadPluginHooks":      waiting(reloadHooks),
+		"sessions.loadDeferredRepoHooks":  plain(loadHooks),
+	}
 }
 
 // ordered is a method about any session, attached here or not, that comes after

@@ -8,19 +8,21 @@ import (
 )
 
 // The methods about sub-agents at work.
-var taskMethods = map[string]handler{
-	"session.tasks.list":                       settled(listTasks),
-	"session.tasks.refresh":                    settled(refreshTasks),
-	"session.tasks.waitForPending":             read(waitTasks),
-	"session.tasks.getProgress":                settled(taskProgress),
-	"session.tasks.getCurrentPromotable":       settled(promotableTask),
-	"session.tasks.promoteCurrentToBackground": filed(promoteCurrent),
-	"session.tasks.promoteToBackground":        filed(promoteTask),
-	"session.tasks.cancel":                     filed(cancelTask),
-	"session.tasks.remove":                     filed(removeTask),
-	"session.tasks.sendMessage":                filed(tellTask),
-	"session.tasks.startAgent":                 filed(startTask),
-	"session.cancelAllBackgroundAgents":        filed(cancelTasks),
+func taskMethods() map[string]handler {
+	return map[string]handler{
+		"session.tasks.list":                       settled(listTasks),
+		"session.tasks.refresh":                    settled(refreshTasks),
+		"session.tasks.waitForPending":             read(waitTasks),
+		"session.tasks.getProgress":                settled(taskProgress),
+		"session.tasks.getCurrentPromotable":       settled(promotableTask),
+		"session.tasks.promoteCurrentToBackground": filed(promoteCurrent),
+		"session.tasks.promoteToBackground":        filed(promoteTask),
+		"session.tasks.cancel":                     filed(cancelTask),
+		"session.tasks.remove":                     filed(removeTask),
+		"session.tasks.sendMessage":                filed(tellTask),
+		"session.tasks.startAgent":                 filed(startTask),
+		"session.cancelAllBackgroundAgents":        filed(cancelTasks),
+	}
 }
 
 // taskInfo describes a sub-agent.

@@ -8,21 +8,23 @@ import (
 )
 
 // The methods about the user: settings, accounts, secrets.
-var userMethods = map[string]handler{
-	"user.settings.get":    aside(getSettings),
-	"user.settings.set":    aside(setSettings),
-	"user.settings.reload": aside(reloadSettings),
+func userMethods() map[string]handler {
+	return map[string]handler{
+		"user.settings.get":    aside(getSettings),
+		"user.settings.set":    aside(setSettings),
+		"user.settings.reload": aside(reloadSettings),
 
-	"account.login":          aside(signIn),
-	"account.logout":         aside(signOut),
-	"account.getCurrentAuth": aside(currentAuth),
-	"account.getAllUsers":    aside(allUsers),
-	"account.getQuota":       aside(getQuota),
+		"account.login":          aside(signIn),
+		"account.logout":         aside(signOut),
+		"account.getCurrentAuth": aside(currentAuth),
+		"account.getAllUsers":    aside(allUsers),
+		"account.getQuota":       aside(getQuota),
 
-	"session.gitHubAuth.setCredentials": waiting(setCredentials),
+		"session.gitHubAuth.setCredentials": waiting(setCredentials),
 
-	"secrets.addFilterValues": plain(addSecrets),
-	"tools.list":              aside(listTools),
+		"secrets.addFilterValues": plain(addSecrets),
+		"tools.list":              aside(listTools),
+	}
 }
 
 type settingResult struct {

@@ -9,27 +9,29 @@ import (
 )
 
 // The methods about the files that belong to a session.
-var workspaceMethods = map[string]handler{
-	"session.plan.read":   filed(readPlan),
-	"session.plan.update": filed(updatePlan),
-	"session.plan.delete": filed(deletePlan),
+func workspaceMethods() map[string]handler {
+	return map[string]handler{
+		"session.plan.read":   filed(readPlan),
+		"session.plan.update": filed(updatePlan),
+		"session.plan.delete": filed(deletePlan),
 
-	"session.plan.readSqlTodos":                 read(readTodos),
-	"session.plan.readSqlTodosWithDependencies": read(readTodosAndWaits),
+		"session.plan.readSqlTodos":                 read(readTodos),
+		"session.plan.readSqlTodosWithDependencies": read(readTodosAndWaits),
 
-	"session.workspaces.getWorkspace":    filed(getWorkspace),
-	"session.workspaces.ensure":          filed(getWorkspace),
-	"session.workspaces.listFiles":       filed(listFiles),
-	"session.workspaces.createFile":      filed(createFile),
-	"session.workspaces.readFile":        filed(readFile),
-	"session.workspaces.statFile":        filed(statFile),
-	"session.workspaces.createDirectory": filed(createDirectory),
-	"session.workspaces.removePath":      filed(removePath),
-	"session.workspaces.renamePath":      filed(renamePath),
-	"session.workspaces.saveLargePaste":  filed(savePaste),
-	"session.workspaces.listCheckpoints": filed(listCheckpoints),
-	"session.workspaces.readCheckpoint":  filed(readCheckpoint),
-	"session.workspaces.diff":            read(diffWorkspace),
+		"session.workspaces.getWorkspace":    filed(getWorkspace),
+		"session.workspaces.ensure":          filed(getWorkspace),
+		"session.workspaces.listFiles":       filed(listFiles),
+		"session.workspaces.createFile":      filed(createFile),
+		"session.workspaces.readFile":        filed(readFile),
+		"session.workspaces.statFile":        filed(statFile),
+		"session.workspaces.createDirectory": filed(createDirectory),
+		"session.workspaces.removePath":      filed(removePath),
+		"session.workspaces.renamePath":      filed(renamePath),
+		"session.workspaces.saveLargePaste":  filed(savePaste),
+		"session.workspaces.listCheckpoints": filed(listCheckpoints),
+		"session.workspaces.readCheckpoint":  filed(readCheckpoint),
+		"session.workspaces.diff":            read(diffWorkspace),
+	}
 }
 
 type planResult struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/transom-run/transom/internal/cli"
+	_ "github.com/transom-run/transom/internal/stack/atstart"
 )
 
 func main() {
@@ -39,7 +40,11 @@ shows what it is about and needs no network.`,
 		},
 	}
 	o.register(root.Flags())
-	root.AddCommand(cli.Commands()...)
+	if servesOnly(os.Args[1:]) {
+		root.Args = cobra.NoArgs
+	} else {
+		root.AddCommand(cli.Commands()...)
+	}
 	code := cli.Execute(root)
 	if code != cli.CodeOK && !o.serving && launchedAsServer(os.Args[1:]) {
 		drainStdin()

@@ -78,6 +78,13 @@ func launchedAsServer(args []string) bool {
 	})
 }
 
+// servesOnly reports whether the arguments are those of a server and nothing else,
+// as the SDKs launch it: then there is no need for the commands, which take longer to
+// make than to serve the first request.
+func servesOnly(args []string) bool {
+	return launchedAsServer(args) && strings.HasPrefix(args[0], "-") && !slices.Contains(args, "--help") && !slices.Contains(args, "-h")
+}
+
 // misuse is the error of flags that cannot be obeyed.
 func misuse(format string, args ...any) error {
 	return &cli.Error{Code: cli.CodeUsage, Err: fmt.Errorf(format, args...)}

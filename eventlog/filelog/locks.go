@@ -8,10 +8,20 @@ import (
 
 // tables holds the accounts of the lock files of this process, for all its
 // stores: see package holds.
-var tables = struct {
+var tables lockTables
+
+type lockTables struct {
 	mu     sync.Mutex
 	byFile map[fileID]*holds.Table
-}{byFile: map[fileID]*holds.Table{}}
+}
+
+// keep takes up the account of a file. mu is held.
+func (t *lockTables) keep(id fileID, table *holds.Table) {
+	if t.byFile == nil {
+		t.byFile = map[fileID]*holds.Table{}
+	}
+	t.byFile[id] = table
+}
 
 // Two lock files a store, empty, in which session n has the byte n: in the first
 // it is locked shared by every process that has the session loaded, in the

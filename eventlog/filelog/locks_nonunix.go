@@ -19,7 +19,7 @@ func tableOf(dir string) (*holds.Table, error) {
 	defer tables.mu.Unlock()
 	id := fileID(filepath.Clean(dir))
 	if tables.byFile[id] == nil {
-		tables.byFile[id] = holds.New(nil)
+		tables.keep(id, holds.New(nil))
 	}
 	return tables.byFile[id], nil
 }

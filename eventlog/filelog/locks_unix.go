@@ -51,7 +51,7 @@ func tableOf(dir string) (*holds.Table, error) {
 		return nil, err
 	}
 	t := holds.New(recordLocks{presence: presenceFD, pens: penFD})
-	tables.byFile[id] = t
+	tables.keep(id, t)
 	return t, nil
 }
 

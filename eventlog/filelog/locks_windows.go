@@ -33,7 +33,7 @@ func tableOf(dir string) (*holds.Table, error) {
 		return nil, errors.Join(err, presence.Close())
 	}
 	t := holds.New(regionLocks{presence: presence, pens: pens})
-	tables.byFile[id] = t
+	tables.keep(id, t)
 	return t, nil
 }
 

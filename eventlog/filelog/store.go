@@ -351,7 +351,7 @@ func fold(name string) string {
 
 // reserved holds the logs that Create has given out and that are not made yet,
 // for all stores of the process.
-var reserved = reservations{paths: map[string]bool{}}
+var reserved reservations
 
 type reservations struct {
 	mu    sync.Mutex
@@ -364,6 +364,9 @@ func (r *reservations) take(path string) bool {
 	path = fold(path)
 	if r.paths[path] {
 		return false
+	}
+	if r.paths == nil {
+		r.paths = map[string]bool{}
 	}
 	r.paths[path] = true
 	return true

@@ -4,7 +4,8 @@ import (
 	"embed"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Definition is an agent.
@@ -39,9 +40,9 @@ var prompts embed.FS
 var reading = []string{"view", "grep", "glob", "bash", "read_bash", "stop_bash", "list_bash", "web_fetch", "mcp:*", "custom:*"}
 
 // BuiltIn lists Transom's own agents, always in the same order, in a new slice.
-func BuiltIn() []Definition { return slices.Clone(builtIn()) }
+func BuiltIn() []Definition { return slices.Clone(builtIn.Get()) }
 
-var builtIn = sync.OnceValue(func() []Definition {
+var builtIn = lazy.Value[[]Definition]{Make: func() []Definition {
 	list := []Definition{
 		{Name: "explore", DisplayName: "Explore", Description: "Searches a code base and answers questions about it. Changes nothing.", Tools: []string{"view", "grep", "glob", "web_fetch", "mcp:*", "custom:*"}},
 		{Name: "task", DisplayName: "Task", Description: "Runs a build, tests or another command and reports what matters of it."},
@@ -58,4 +59,4 @@ var builtIn = sync.OnceValue(func() []Definition {
 		list[i].Prompt = strings.TrimSpace(string(b))
 	}
 	return list
-})
+}}

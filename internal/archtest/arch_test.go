@@ -112,6 +112,8 @@ var layers = []struct {
 	{"internal/vault", 0},
 	{"internal/factory", 0},
 	{"internal/extension", 0},
+	{"internal/lazy", -1},
+	{"internal/stack", -1},
 	{"internal/archtest", 9},
 	{"internal/testkit", 9},
 	{"internal/durability", 9},

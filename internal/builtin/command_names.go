@@ -5,37 +5,46 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // families are programs whose first argument says what they do: an approval of
 // "git status" is none of "git push".
-var families = words("git gh npm npx yarn pnpm bun go cargo docker podman kubectl helm dotnet mvn gradle pip pip3 poetry uv conda brew apt apt-get dnf yum apk systemctl terraform aws az gcloud")
+const families wordList = "git gh npm npx yarn pnpm bun go cargo docker podman kubectl helm dotnet mvn gradle pip pip3 poetry uv conda brew apt apt-get dnf yum apk systemctl terraform aws az gcloud"
 
 // launchers are programs that run what their arguments or their input say, or
 // change what later names mean: their own name says nothing.
-var launchers = words("eval exec source . sh bash zsh dash ksh fish csh tcsh busybox env sudo su doas xargs parallel nohup timeout nice ionice setsid stdbuf watch command builtin " +
+const launchers wordList = "eval exec source . sh bash zsh dash ksh fish csh tcsh busybox env sudo su doas xargs parallel nohup timeout nice ionice setsid stdbuf watch command builtin " +
 	"time ssh alias trap enable hash set shopt unset export declare typeset readonly local chroot unshare nsenter script expect npx bunx uvx pnpx pipx corepack read mapfile readarray getopts let fc bind complete " +
 	"compgen compopt jobs wait pushd popd dirs toybox strace ltrace perf valgrind gdb lldb flock chrt taskset numactl systemd-run runuser pkexec unbuffer rlwrap entr tmux screen " +
-	"at batch crontab fakeroot proot bwrap firejail setarch linux32 linux64 dbus-run-session xvfb-run awk gawk mawk nawk ed ex dc osascript")
+	"at batch crontab fakeroot proot bwrap firejail setarch linux32 linux64 dbus-run-session xvfb-run awk gawk mawk nawk ed ex dc osascript"
 
 // inline are programs that run a file, and their options that give them the
 // program itself, or a part of it.
-var inline = map[string]string{"python": "c", "pypy": "c", "node": "ep", "nodejs": "ep", "deno": "ep", "bun": "ep", "perl": "eE", "ruby": "e", "php": "rRBEF",
-	"lua": "e", "luajit": "e", "Rscript": "e", "julia": "eE", "pwsh": "cCeE", "powershell": "cCeE", "tclsh": ""}
+var inline = [][2]string{
+	{"python", "c"}, {"pypy", "c"}, {"node", "ep"}, {"nodejs", "ep"}, {"deno", "ep"}, {"bun", "ep"},
+	{"perl", "eE"}, {"ruby", "e"}, {"php", "rRBEF"}, {"lua", "e"}, {"luajit", "e"}, {"Rscript", "e"},
+	{"julia", "eE"}, {"pwsh", "cCeE"}, {"powershell", "cCeE"}, {"tclsh", ""},
+}
 
 // readers are programs that only look, whatever their arguments.
-var readers = words("cat head tail wc echo printf pwd date whoami id uname hostname which type stat du df ls cmp diff grep egrep fgrep basename dirname realpath readlink true false test [ cut tr nl tac rev md5sum sha1sum sha256sum cksum jq column fold seq sleep ps free uptime nproc")
+const readers wordList = "cat head tail wc echo printf pwd date whoami id uname hostname which type stat du df ls cmp diff grep egrep fgrep basename dirname realpath readlink true false test [ cut tr nl tac rev md5sum sha1sum sha256sum cksum jq column fold seq sleep ps free uptime nproc"
 
 // gitReaders are git's commands that only look, with the arguments below aside.
-var gitReaders = words("status log show diff blame ls-files ls-tree rev-parse describe shortlog cat-file rev-list merge-base")
+const gitReaders wordList = "status log show diff blame ls-files ls-tree rev-parse describe shortlog cat-file rev-list merge-base"
 
-func words(list string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		m[w] = true
+// wordList is words with a blank between them. It is looked through as it stands:
+// such lists cost nothing until they are needed, and are short.
+type wordList string
+
+func (l wordList) has(word string) bool {
+	for w := range strings.SplitSeq(string(l), " ") {
+		if w == word {
+			return true
+		}
 	}
-	return m
+	return false
 }
 
 // steering reports whether a variable decides what programs run or load.
@@ -58,7 +67,7 @@ func steering(name string) bool {
 func identify(words []string, static []bool) (id string, plain bool) {
 	name := words[0]
 	base := filepath.Base(name)
-	if launchers[base] || strings.HasPrefix(name, exactly) || strings.HasPrefix(base, "ld-linux") || strings.HasPrefix(base, "ld.so") {
+	if launchers.has(base) || strings.HasPrefix(name, exactly) || strings.HasPrefix(base, "ld-linux") || strings.HasPrefix(base, "ld.so") {
 		return name, false
 	}
 	if runsInline(base, words) || opens(base, words) || name != "[" && strings.ContainsAny(name, "*?[") {
@@ -77,7 +86,7 @@ func identify(words []string, static []bool) (id string, plain bool) {
 			}
 		}
 	}
-	if !families[base] {
+	if !families.has(base) {
 		return name, true
 	}
 	// Options before the command can change everything (git -c alias.x=!cmd).
@@ -97,10 +106,12 @@ func identify(words []string, static []bool) (id string, plain bool) {
 // runsInline reports whether an interpreter gets its program with the command, or
 // from its input: another one each time.
 func runsInline(base string, words []string) bool {
-	letters, ok := inline[strings.TrimRight(base, "0123456789.")]
-	if !ok {
+	name := strings.TrimRight(base, "0123456789.")
+	i := slices.IndexFunc(inline, func(p [2]string) bool { return p[0] == name })
+	if i < 0 {
 		return base == "sed" && !harmlessSed(words[1:])
 	}
+	letters := inline[i][1]
 	for _, w := range words[1:] {
 		switch {
 		case w == "-" || w == "--eval" || w == "--print" || strings.HasPrefix(w, "--eval=") || strings.HasPrefix(w, "--print="):
@@ -134,14 +145,14 @@ func opens(base string, words []string) bool {
 
 // sedScript is one command of sed that prints, deletes, ends or replaces, and
 // neither runs nor writes anything.
-var sedScript = sync.OnceValue(func() *regexp.Regexp {
+var sedScript = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
 	const address = `([0-9]+|\$|/[^/\\\n]*/)?(,([0-9]+|\$|\+[0-9]+|/[^/\\\n]*/))?!?`
 	replace := func(sep string) string {
 		part := `([^` + sep + `\\\n]|\\[^` + sep + `\n])*`
 		return `|s[` + sep + `]` + part + `[` + sep + `]` + part + `[` + sep + `][gpiI0-9]*`
 	}
 	return regexp.MustCompile(`^` + address + `([pdq=]` + replace("/") + replace("|") + replace("#") + `)$`)
-})
+}}
 
 // harmlessSed reports whether all of sed's scripts are such.
 func harmlessSed(args []string) bool {
@@ -165,7 +176,7 @@ func harmlessSed(args []string) bool {
 			scripts = append(scripts, w)
 		}
 	}
-	return !slices.ContainsFunc(scripts, func(s string) bool { return !sedScript().MatchString(s) })
+	return !slices.ContainsFunc(scripts, func(s string) bool { return !sedScript.Get().MatchString(s) })
 }
 
 // readsOnly reports whether a command certainly changes nothing.
@@ -181,7 +192,7 @@ func readsOnly(words []string, static []bool) bool {
 		_, plain := identify(words, static)
 		return plain
 	case "git":
-		if len(words) < 2 || !static[1] || !gitReaders[words[1]] {
+		if len(words) < 2 || !static[1] || !gitReaders.has(words[1]) {
 			return false
 		}
 		return !slices.ContainsFunc(words, func(w string) bool {
@@ -190,5 +201,5 @@ func readsOnly(words []string, static []bool) bool {
 	case "hostname", "date":
 		return len(words) == 1 || base == "date" && !slices.ContainsFunc(words, func(w string) bool { return w == "-s" || strings.HasPrefix(w, "--set") })
 	}
-	return readers[base]
+	return readers.has(base)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -49,25 +48,29 @@ func search(ctx context.Context, a grepArgs, in []place) ([]string, error) {
 }
 
 // languages are the file names of the types that grep knows, the common ones.
-var languages = map[string]string{
-	"c": "*.{c,h}", "cpp": "*.{cpp,cc,cxx,hpp,hh,hxx,h,inl}", "cs": "*.cs", "csharp": "*.cs", "css": "*.{css,scss}", "dart": "*.dart",
-	"docker": "*Dockerfile*", "elixir": "*.{ex,eex,exs}", "go": "*.go", "haskell": "*.{hs,lhs}", "html": "*.{htm,html}", "java": "*.java",
-	"js": "*.{js,jsx,mjs,cjs,vue}", "json": "*.json", "kotlin": "*.{kt,kts}", "lua": "*.lua", "make": "{*.mk,*.mak,[Mm]akefile,GNUmakefile}",
-	"markdown": "*.{md,markdown,mdown,mkd}", "md": "*.{md,markdown,mdown,mkd}", "perl": "*.{pl,pm,t}", "php": "*.php", "proto": "*.proto",
-	"py": "*.{py,pyi}", "python": "*.{py,pyi}", "rb": "*.{rb,gemspec}", "ruby": "*.{rb,gemspec}", "rust": "*.rs", "scala": "*.{scala,sbt}",
-	"sh": "*.{sh,bash,zsh,ksh}", "sql": "*.{sql,psql}", "svelte": "*.svelte", "swift": "*.swift", "toml": "*.toml", "ts": "*.{ts,tsx,mts,cts}",
-	"txt": "*.txt", "typescript": "*.{ts,tsx,mts,cts}", "vue": "*.vue", "xml": "*.{xml,xsl,xslt,svg}", "yaml": "*.{yaml,yml}", "zig": "*.zig",
+var languages = [][2]string{
+	{"c", "*.{c,h}"}, {"cpp", "*.{cpp,cc,cxx,hpp,hh,hxx,h,inl}"}, {"cs", "*.cs"}, {"csharp", "*.cs"}, {"css", "*.{css,scss}"}, {"dart", "*.dart"},
+	{"docker", "*Dockerfile*"}, {"elixir", "*.{ex,eex,exs}"}, {"go", "*.go"}, {"haskell", "*.{hs,lhs}"}, {"html", "*.{htm,html}"}, {"java", "*.java"},
+	{"js", "*.{js,jsx,mjs,cjs,vue}"}, {"json", "*.json"}, {"kotlin", "*.{kt,kts}"}, {"lua", "*.lua"}, {"make", "{*.mk,*.mak,[Mm]akefile,GNUmakefile}"},
+	{"markdown", "*.{md,markdown,mdown,mkd}"}, {"md", "*.{md,markdown,mdown,mkd}"}, {"perl", "*.{pl,pm,t}"}, {"php", "*.php"}, {"proto", "*.proto"},
+	{"py", "*.{py,pyi}"}, {"python", "*.{py,pyi}"}, {"rb", "*.{rb,gemspec}"}, {"ruby", "*.{rb,gemspec}"}, {"rust", "*.rs"}, {"scala", "*.{scala,sbt}"},
+	{"sh", "*.{sh,bash,zsh,ksh}"}, {"sql", "*.{sql,psql}"}, {"svelte", "*.svelte"}, {"swift", "*.swift"}, {"toml", "*.toml"}, {"ts", "*.{ts,tsx,mts,cts}"},
+	{"txt", "*.txt"}, {"typescript", "*.{ts,tsx,mts,cts}"}, {"vue", "*.vue"}, {"xml", "*.{xml,xsl,xslt,svg}"}, {"yaml", "*.{yaml,yml}"}, {"zig", "*.zig"},
 }
 
 // nameGlobs are the patterns that a file's name has to match, all of them.
 func nameGlobs(a grepArgs) ([]nameGlob, error) {
 	var globs []nameGlob
 	if a.Type != "" {
-		g, ok := languages[a.Type]
-		if !ok {
-			return nil, refused(fmt.Sprintf("The type %q is not known. Use glob, or one of %s.", a.Type, strings.Join(slices.Sorted(maps.Keys(languages)), ", ")))
+		i := slices.IndexFunc(languages, func(l [2]string) bool { return l[0] == a.Type })
+		if i < 0 {
+			var known []string
+			for _, l := range languages {
+				known = append(known, l[0])
+			}
+			return nil, refused(fmt.Sprintf("The type %q is not known. Use glob, or one of %s.", a.Type, strings.Join(known, ", ")))
 		}
-		glob, _ := newNameGlob(g)
+		glob, _ := newNameGlob(languages[i][1])
 		globs = append(globs, glob)
 	}
 	if a.Glob != "" {

@@ -140,7 +140,7 @@ func (st statement) kind() QueryKind {
 }
 
 // pragmas are those that only tell.
-var pragmas = words("TABLE_INFO TABLE_XINFO TABLE_LIST INDEX_LIST INDEX_INFO INDEX_XINFO FOREIGN_KEY_LIST FOREIGN_KEY_CHECK INTEGRITY_CHECK QUICK_CHECK USER_VERSION")
+const pragmas wordList = "TABLE_INFO TABLE_XINFO TABLE_LIST INDEX_LIST INDEX_INFO INDEX_XINFO FOREIGN_KEY_LIST FOREIGN_KEY_CHECK INTEGRITY_CHECK QUICK_CHECK USER_VERSION"
 
 // forbidden says why a statement is not run; "" where it is. The sql tool is not
 // asked about, so that it must not reach other files.
@@ -158,7 +158,7 @@ func (st statement) forbidden() string {
 		if len(st.rest) > 2 && (name == "MAIN" || name == "TEMP") {
 			name = st.rest[2]
 		}
-		if !pragmas[name] {
+		if !pragmas.has(name) {
 			return "This PRAGMA is not allowed here."
 		}
 	case st.verb == "LOAD" || strings.Contains(strings.ToUpper(st.text), "LOAD_EXTENSION"):

@@ -145,6 +145,35 @@ func TestSQLAbort(t *testing.T) {
 	equal(t, r.text("sql", query("SELECT count(*) AS n FROM kept")), "1 row(s) returned:\nn\n0")
 }
 
+// TestSQLMemory: a statement that needs more memory than there is for a database
+// fails, and what was written before it is there after.
+func TestSQLMemory(t *testing.T) {
+	r := newRig(t)
+	r.text("sql", query("CREATE TABLE kept (x); INSERT INTO kept VALUES (1)"))
+	large := strings.TrimSuffix(strings.Repeat("hex(zeroblob(4000000)), ", 2*maxMemory/8000000), ", ")
+	r.refusal("sql", query("SELECT "+large), "memory")
+	equal(t, r.text("sql", query("SELECT count(*) AS n FROM kept")), "1 row(s) returned:\nn\n1")
+}
+
+// TestSQLAsElsewhere: what models know of SQLite holds here, too.
+func TestSQLAsElsewhere(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct{ query, want string }{
+		{`INSERT INTO todos (id, title) VALUES ("a", "in double quotes")`, "1 row(s) inserted. Last inserted row ID: 1."},
+		{`SELECT title FROM todos WHERE id = "a"`, "1 row(s) returned:\ntitle\nin double quotes"},
+		{`CREATE TABLE d (at TEXT DEFAULT "now", seen DATETIME, note)`, "Schema operation completed successfully."},
+		{`INSERT INTO d (seen, note) VALUES ('2026-11-30 10:00:00', x'')`, "1 row(s) inserted. Last inserted row ID: 1."},
+		{`SELECT * FROM d`, "1 row(s) returned:\nat | seen | note\nnow | 2026-11-30 10:00:00 | x''"},
+		{`CREATE TABLE c (of TEXT REFERENCES todos (id))`, "Schema operation completed successfully."},
+		{`INSERT INTO c VALUES ('nobody')`, "1 row(s) inserted. Last inserted row ID: 1."},
+		{`SELECT json_extract('{"a":[1,2.5]}', '$.a[1]') AS j, 1 / 2.0 AS f, upper('x') AS u`, "1 row(s) returned:\nj | f | u\n2.5 | 0.5 | X"},
+		{`SELECT group_concat(id, '; ') AS ids FROM todos`, "1 row(s) returned:\nids\na"},
+	} {
+		equal(t, r.text("sql", query(tt.query)), tt.want)
+	}
+	r.refusal("sql", query("INSERT INTO todos (id, title) VALUES ('a', 'again')"), "UNIQUE constraint failed: todos.id")
+}
+
 // host is a database of the host's.
 type host struct {
 	calls []string

@@ -2,35 +2,36 @@ package builtin
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/ncruces/go-sqlite3"
 )
 
 // Limits of the session's database: enough for lists and tables of a model's
 // making, and no way to fill a disk or the memory.
 const (
-	maxPages = 64 << 10 // of 4 KB
-	maxValue = 10 << 20 // of one value or row
-	maxRead  = 10000    // rows of one result
+	maxPages  = 64 << 10  // of 4 KB
+	maxValue  = 10 << 20  // of one value or row
+	maxRead   = 10000     // rows of one result
+	maxMemory = 128 << 20 // of one database; taken as it is needed
 )
 
-// sqliteFile is a SQLite database on one connection.
+// sqliteFile is a SQLite database on one connection. SQLite runs in a memory of its
+// own here (its C code was translated to Go that works on a byte slice), so what
+// goes wrong in it ends with the connection.
 type sqliteFile struct {
-	db   *sql.DB
-	conn *sql.Conn
+	name string
+	conn *sqlite3.Conn // nil: the next statement makes it
 }
 
 // openSQLite opens a file, or with "" a database in memory.
 func openSQLite(path string) (Database, error) {
-	name := ":memory:"
+	d := &sqliteFile{name: ":memory:"}
 	if path != "" {
 		// Made here so that it is nobody else's to read.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -38,97 +39,113 @@ func openSQLite(path string) (Database, error) {
 			return nil, fmt.Errorf("opening the session's database: %w", err)
 		}
 		f.Close()
-		name = (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+		d.name = (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 	}
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return nil, fmt.Errorf("opening the session's database: %w", err)
-	}
-	db.SetMaxOpenConns(1)
-	d := &sqliteFile{db: db}
-	if err := d.connect(context.Background()); err != nil {
-		db.Close()
+	if err := d.connect(); err != nil {
 		return nil, fmt.Errorf("opening the session's database %s: %w", path, err)
 	}
 	return d, nil
 }
 
-// connect takes the one connection and sets its limits. No other database can be
-// attached to it, which also rules out VACUUM INTO.
-func (d *sqliteFile) connect(ctx context.Context) error {
-	conn, err := d.db.Conn(ctx)
+// connect makes the connection and sets its limits. No other database can be
+// attached to it, which also rules out VACUUM INTO. What this build of SQLite does
+// otherwise than most is set to what models know: text in double quotes is text
+// where it names no column, and foreign keys are checked only where asked for.
+func (d *sqliteFile) connect() (err error) {
+	defer d.caught(&err)
+	d.conn, err = sqlite3.OpenContext(sqlite3.WithMaxMemory(context.Background(), maxMemory), d.name)
 	if err != nil {
 		return err
 	}
-	d.conn = conn
-	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_ATTACHED, 0); err != nil {
-		return err
+	d.conn.Limit(sqlite3.LIMIT_ATTACHED, 0)
+	d.conn.Limit(sqlite3.LIMIT_LENGTH, maxValue)
+	for _, set := range []struct {
+		option sqlite3.DBConfig
+		to     bool
+	}{
+		{sqlite3.DBCONFIG_DQS_DML, true}, {sqlite3.DBCONFIG_DQS_DDL, true},
+		{sqlite3.DBCONFIG_ENABLE_FKEY, false}, {sqlite3.DBCONFIG_TRUSTED_SCHEMA, false},
+	} {
+		if _, err := d.conn.Config(set.option, set.to); err != nil {
+			return err
+		}
 	}
-	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
-		return err
+	return d.conn.Exec(fmt.Sprintf("PRAGMA busy_timeout = 5000; PRAGMA max_page_count = %d", maxPages))
+}
+
+// caught ends a connection that broke, which is how SQLite's code says that there is
+// no memory left for it. What was committed is in the file.
+func (d *sqliteFile) caught(err *error) {
+	broken := recover()
+	if broken == nil {
+		return
 	}
-	_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = 5000; PRAGMA max_page_count = %d; PRAGMA trusted_schema = OFF", maxPages))
-	return err
+	*err = fmt.Errorf("it needed more memory than there is for it (%d MB), or failed otherwise: %v", maxMemory>>20, broken)
+	conn := d.conn
+	d.conn = nil
+	if conn == nil {
+		return
+	}
+	defer func() { _ = recover() }() // it may be beyond closing
+	for st := range conn.Stmts() {
+		st.Close()
+	}
+	conn.Close()
 }
 
 // Query runs one statement. A connection that broke is replaced at the next one.
-func (d *sqliteFile) Query(ctx context.Context, kind QueryKind, query string) (Rows, error) {
+func (d *sqliteFile) Query(ctx context.Context, kind QueryKind, query string) (r Rows, err error) {
+	defer d.caught(&err)
 	if d.conn == nil {
-		if err := d.connect(ctx); err != nil {
+		if err := d.connect(); err != nil {
 			return Rows{}, err
 		}
 	}
-	r, err := d.run(ctx, kind, query)
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		d.conn.Close()
-		d.conn = nil
+	d.conn.SetInterrupt(ctx)
+	defer func() {
+		if d.conn != nil {
+			d.conn.SetInterrupt(context.Background())
+		}
+		if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+	}()
+	if kind == QueryRows {
+		return d.rows(query)
 	}
-	return r, err
+	if err := d.conn.Exec(query); err != nil {
+		return Rows{}, plainly(err)
+	}
+	return Rows{RowsAffected: d.conn.Changes(), LastInsertID: d.conn.LastInsertRowID()}, nil
 }
 
-func (d *sqliteFile) run(ctx context.Context, kind QueryKind, query string) (Rows, error) {
-	if kind != QueryRows {
-		res, err := d.conn.ExecContext(ctx, query)
-		if err != nil {
-			return Rows{}, err
-		}
-		var r Rows
-		r.RowsAffected, err = res.RowsAffected()
-		if err != nil {
-			return r, err
-		}
-		r.LastInsertID, err = res.LastInsertId()
-		return r, err
+// plainly leaves the library's name out of an error that a model reads.
+func plainly(err error) error {
+	if said := new(sqlite3.Error); errors.As(err, &said) {
+		return errors.New(strings.TrimPrefix(err.Error(), "sqlite3: "))
 	}
-	rows, err := d.conn.QueryContext(ctx, query)
-	if err != nil {
-		return Rows{}, err
-	}
-	defer rows.Close()
-	return scan(rows)
+	return err
 }
 
-func scan(rows *sql.Rows) (Rows, error) {
-	cols, err := rows.Columns()
-	if err != nil {
-		return Rows{}, err
+// rows runs a statement that gives rows.
+func (d *sqliteFile) rows(query string) (Rows, error) {
+	st, _, err := d.conn.Prepare(query)
+	if err != nil || st == nil {
+		return Rows{}, plainly(err)
 	}
-	r := Rows{Columns: cols}
+	defer st.Close()
+	r := Rows{}
+	for i := range st.ColumnCount() {
+		r.Columns = append(r.Columns, st.ColumnName(i))
+	}
 	size := 0
-	for rows.Next() {
-		if len(r.Rows) == maxRead || size > maxValue {
-			break
+	for len(r.Rows) < maxRead && size <= maxValue && st.Step() {
+		vals := make([]any, len(r.Columns)) // of each row anew: values are not copied
+		if err := st.Columns(vals...); err != nil {
+			return r, plainly(err)
 		}
-		vals := make([]any, len(cols))
-		ptrs := make([]any, len(cols))
-		for i := range vals {
-			ptrs[i] = &vals[i]
-		}
-		if err := rows.Scan(ptrs...); err != nil {
-			return r, err
-		}
-		row := make(map[string]any, len(cols))
-		for i, c := range cols {
+		row := make(map[string]any, len(vals))
+		for i, c := range r.Columns {
 			row[c] = vals[i]
 			switch v := vals[i].(type) {
 			case string:
@@ -139,15 +156,18 @@ func scan(rows *sql.Rows) (Rows, error) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	return r, rows.Err()
+	return r, plainly(st.Err())
 }
 
 // Close closes the file.
-func (d *sqliteFile) Close() error {
-	if d.conn != nil {
-		d.conn.Close()
+func (d *sqliteFile) Close() (err error) {
+	defer d.caught(&err)
+	if d.conn == nil {
+		return nil
 	}
-	return d.db.Close()
+	err = d.conn.Close()
+	d.conn = nil
+	return err
 }
 
 // hasDatabase reports whether the session has a database from earlier, or one of

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/transom-run/transom/event"
 	"github.com/transom-run/transom/eventlog"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/internal/turn"
 	"github.com/transom-run/transom/model"
 )
@@ -45,9 +47,9 @@ func (t *transcript) record(rec eventlog.Record) {
 	if err == nil {
 		var next turn.Durable
 		if next, err = t.fold.Apply(e); err == nil {
-			if tell := tellers[e.Type]; tell != nil {
+			if tell := tellers.Get()[e.Type]; tell != nil {
 				err = tell(t, e)
-			} else if !quiet[e.Type] && !e.Private() {
+			} else if !slices.Contains(quiet, e.Type) && !e.Private() {
 				t.item("event", e.Type)
 			}
 			t.fold = next
@@ -93,63 +95,65 @@ func (t *transcript) heading() {
 func (t *transcript) item(label, text string) { t.heading(); t.p.item(label, text) }
 
 // quiet are the records that say nothing a reader of the story would miss.
-var quiet = map[string]bool{
-	event.TypeTurnStart: true, event.TypeTurnEnd: true, event.TypeToolStart: true,
-	event.TypePermissionRequested: true, event.TypeExternalToolRequested: true, event.TypeExternalToolCompleted: true,
-	event.TypeTitleChanged: true, event.TypeToolsUpdated: true, event.TypePendingModified: true,
-	event.TypeUsageInfo: true, event.TypeAssistantUsage: true, event.TypeAssistantIdle: true, event.TypeSessionIdle: true,
+var quiet = []string{
+	event.TypeTurnStart, event.TypeTurnEnd, event.TypeToolStart,
+	event.TypePermissionRequested, event.TypeExternalToolRequested, event.TypeExternalToolCompleted,
+	event.TypeTitleChanged, event.TypeToolsUpdated, event.TypePendingModified,
+	event.TypeUsageInfo, event.TypeAssistantUsage, event.TypeAssistantIdle, event.TypeSessionIdle,
 }
 
 // tellers has one function a type of record that is worth a line.
-var tellers = map[string]func(*transcript, *event.Event) error{
-	event.TypeSessionStart:        teller((*transcript).start),
-	event.TypeSystemMessage:       teller((*transcript).system),
-	event.TypeUserMessage:         teller((*transcript).user),
-	event.TypeAssistantMessage:    teller((*transcript).assistant),
-	event.TypePermissionCompleted: teller((*transcript).permission),
-	event.TypeToolComplete:        teller((*transcript).result),
-	event.TypeContextCleared:      teller((*transcript).cleared),
-	event.TypeTruncated:           teller((*transcript).truncated),
-	event.TypeFileCaptured: teller(func(t *transcript, _ *event.Event, p event.FileCaptured) {
-		t.item("writes", p.Path)
-	}),
-	event.TypeSessionResume: teller(func(t *transcript, e *event.Event, p event.SessionResume) {
-		text := stamp(e.Timestamp)
-		if p.AlreadyInUse {
-			text += ", while another process had the session open"
-		}
-		t.item("resumed", text)
-	}),
-	event.TypeSessionShutdown: teller(func(t *transcript, e *event.Event, p event.SessionShutdown) {
-		text := stamp(e.Timestamp)
-		if p.ShutdownType != "routine" {
-			text += ", " + p.ShutdownType + " " + p.ErrorReason
-		}
-		t.item("ended", text)
-	}),
-	event.TypeAbort: teller(func(t *transcript, _ *event.Event, p event.Abort) { t.item("aborted", words(p.Reason)) }),
-	event.TypeSessionError: teller(func(t *transcript, _ *event.Event, p event.SessionError) {
-		t.item("ERROR", p.Message)
-	}),
-	event.TypeSessionWarning: teller(func(t *transcript, _ *event.Event, p event.SessionWarning) {
-		t.item("warning", p.Message)
-	}),
-	event.TypeSessionInfo: teller(func(t *transcript, _ *event.Event, p event.SessionInfo) {
-		t.item("info", p.Message)
-	}),
-	event.TypeModelCallFailure: teller(func(t *transcript, _ *event.Event, p event.ModelCallFailure) {
-		t.item("failed", "a model call: "+p.ErrorMessage)
-	}),
-	event.TypeTurnRetry: teller(func(t *transcript, _ *event.Event, p event.TurnRetry) {
-		t.item("retry", p.Reason)
-	}),
-	event.TypeModelChange: teller(func(t *transcript, _ *event.Event, p event.ModelChange) {
-		t.item("model", p.NewModel)
-	}),
-	event.TypeModeChanged: teller(func(t *transcript, _ *event.Event, p event.ModeChanged) {
-		t.item("mode", p.NewMode)
-	}),
-}
+var tellers = lazy.Value[map[string]func(*transcript, *event.Event) error]{Make: func() map[string]func(*transcript, *event.Event) error {
+	return map[string]func(*transcript, *event.Event) error{
+		event.TypeSessionStart:        teller((*transcript).start),
+		event.TypeSystemMessage:       teller((*transcript).system),
+		event.TypeUserMessage:         teller((*transcript).user),
+		event.TypeAssistantMessage:    teller((*transcript).assistant),
+		event.TypePermissionCompleted: teller((*transcript).permission),
+		event.TypeToolComplete:        teller((*transcript).result),
+		event.TypeContextCleared:      teller((*transcript).cleared),
+		event.TypeTruncated:           teller((*transcript).truncated),
+		event.TypeFileCaptured: teller(func(t *transcript, _ *event.Event, p event.FileCaptured) {
+			t.item("writes", p.Path)
+		}),
+		event.TypeSessionResume: teller(func(t *transcript, e *event.Event, p event.SessionResume) {
+			text := stamp(e.Timestamp)
+			if p.AlreadyInUse {
+				text += ", while another process had the session open"
+			}
+			t.item("resumed", text)
+		}),
+		event.TypeSessionShutdown: teller(func(t *transcript, e *event.Event, p event.SessionShutdown) {
+			text := stamp(e.Timestamp)
+			if p.ShutdownType != "routine" {
+				text += ", " + p.ShutdownType + " " + p.ErrorReason
+			}
+			t.item("ended", text)
+		}),
+		event.TypeAbort: teller(func(t *transcript, _ *event.Event, p event.Abort) { t.item("aborted", words(p.Reason)) }),
+		event.TypeSessionError: teller(func(t *transcript, _ *event.Event, p event.SessionError) {
+			t.item("ERROR", p.Message)
+		}),
+		event.TypeSessionWarning: teller(func(t *transcript, _ *event.Event, p event.SessionWarning) {
+			t.item("warning", p.Message)
+		}),
+		event.TypeSessionInfo: teller(func(t *transcript, _ *event.Event, p event.SessionInfo) {
+			t.item("info", p.Message)
+		}),
+		event.TypeModelCallFailure: teller(func(t *transcript, _ *event.Event, p event.ModelCallFailure) {
+			t.item("failed", "a model call: "+p.ErrorMessage)
+		}),
+		event.TypeTurnRetry: teller(func(t *transcript, _ *event.Event, p event.TurnRetry) {
+			t.item("retry", p.Reason)
+		}),
+		event.TypeModelChange: teller(func(t *transcript, _ *event.Event, p event.ModelChange) {
+			t.item("model", p.NewModel)
+		}),
+		event.TypeModeChanged: teller(func(t *transcript, _ *event.Event, p event.ModeChanged) {
+			t.item("mode", p.NewMode)
+		}),
+	}
+}}
 
 func teller[T event.Payload](f func(*transcript, *event.Event, T)) func(*transcript, *event.Event) error {
 	return func(t *transcript, e *event.Event) error {

@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Status says where a run stands. Its values are those of the protocol.
@@ -327,7 +328,7 @@ func appendLine(path string, line []byte) (err error) {
 func (s *Store) path(id string) string { return filepath.Join(s.dir, id+".jsonl") }
 
 // runID is what a run's id looks like: it is a file's name, too.
-var runID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
+var runID = lazy.Regexp{Expr: `^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`}
 
 // load reads the directory, once. mu is held.
 func (s *Store) load() error {
@@ -340,7 +341,7 @@ func (s *Store) load() error {
 	}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".jsonl")
-		if !ok || !runID().MatchString(id) {
+		if !ok || !runID.Get().MatchString(id) {
 			continue
 		}
 		raw, err := os.ReadFile(s.path(id))

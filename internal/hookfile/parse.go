@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Source is where hooks come from.
@@ -37,12 +39,14 @@ type Hook struct {
 }
 
 // names are the events of the format that Transom knows, in lower case.
-var names = map[string]string{
-	"sessionstart": "sessionStart", "sessionend": "sessionEnd", "userpromptsubmitted": "userPromptSubmitted", "userpromptsubmit": "userPromptSubmitted",
-	"userprompttransformed": "userPromptTransformed", "pretooluse": "preToolUse", "posttooluse": "postToolUse", "posttoolusefailure": "postToolUseFailure",
-	"agentstop": "agentStop", "stop": "agentStop", "subagentstart": "subagentStart", "subagentstop": "subagentStop", "erroroccurred": "errorOccurred",
-	"premcptoolcall": "preMcpToolCall",
-}
+var names = lazy.Value[map[string]string]{Make: func() map[string]string {
+	return map[string]string{
+		"sessionstart": "sessionStart", "sessionend": "sessionEnd", "userpromptsubmitted": "userPromptSubmitted", "userpromptsubmit": "userPromptSubmitted",
+		"userprompttransformed": "userPromptTransformed", "pretooluse": "preToolUse", "posttooluse": "postToolUse", "posttoolusefailure": "postToolUseFailure",
+		"agentstop": "agentStop", "stop": "agentStop", "subagentstart": "subagentStart", "subagentstop": "subagentStop", "erroroccurred": "errorOccurred",
+		"premcptoolcall": "preMcpToolCall",
+	}
+}}
 
 // maxLimit bounds a hook's own time; all hooks of an event together have less.
 const (
@@ -93,7 +97,7 @@ func Parse(raw []byte, from Source) (hooks []Hook, problems []string, err error)
 		if err := json.Unmarshal(file.Hooks[name], &list); err != nil {
 			return nil, nil, fmt.Errorf("its hooks of %q are no list", name)
 		}
-		event, known := names[strings.ToLower(name)]
+		event, known := names.Get()[strings.ToLower(name)]
 		if !known && len(list) > 0 {
 			p.problem("hooks of %q are not run: no such event is served", name)
 			continue

@@ -5,14 +5,18 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // tools are the names that plugins of other agents have for tools of ours.
-var tools = map[string]string{
-	"bash": "Bash", "powershell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "str_replace_editor": "Edit", "apply_patch": "Edit",
-	"grep": "Grep", "rg": "Grep", "glob": "Glob", "web_fetch": "WebFetch", "web_search": "WebSearch", "ask_user": "AskUserQuestion",
-	"update_todo": "TodoWrite", "task": "Agent",
-}
+var tools = lazy.Value[map[string]string]{Make: func() map[string]string {
+	return map[string]string{
+		"bash": "Bash", "powershell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "str_replace_editor": "Edit", "apply_patch": "Edit",
+		"grep": "Grep", "rg": "Grep", "glob": "Glob", "web_fetch": "WebFetch", "web_search": "WebSearch", "ask_user": "AskUserQuestion",
+		"update_todo": "TodoWrite", "task": "Agent",
+	}
+}}
 
 // input is what a hook is told.
 type input map[string]json.RawMessage
@@ -31,7 +35,7 @@ func (in input) about(h *Hook) []string {
 	if !h.pascal() {
 		return []string{name}
 	}
-	also := tools[name]
+	also := tools.Get()[name]
 	if name == "task" {
 		return []string{name, also, "Task"}
 	}
@@ -60,8 +64,8 @@ func (in input) payload(h *Hook) ([]byte, error) {
 			snaked[to] = v
 		}
 	}
-	if name := in.text("toolName"); tools[name] != "" {
-		snaked["tool_name"] = tools[name]
+	if name := in.text("toolName"); tools.Get()[name] != "" {
+		snaked["tool_name"] = tools.Get()[name]
 	}
 	var ms int64
 	if json.Unmarshal(in["timestamp"], &ms) == nil {

@@ -40,7 +40,13 @@ func Has(hooks []Hook, event string) bool {
 
 // decides names the events where a hook that failed has not consented. The others'
 // hooks are told only, or may add something.
-var decides = map[string]bool{"preToolUse": true, "postToolUse": true, "userPromptTransformed": true, "preMcpToolCall": true}
+func decides(event string) bool {
+	switch event {
+	case "preToolUse", "postToolUse", "userPromptTransformed", "preMcpToolCall":
+		return true
+	}
+	return false
+}
 
 // Ask runs the hooks of an event and returns what they came to: an object of the
 // protocol; nil is no verdict. Each is given the same input.
@@ -62,7 +68,7 @@ func (r *Runner) Ask(ctx context.Context, hooks []Hook, event string, raw json.R
 		}
 		out, err := r.run(ctx, h, in)
 		switch {
-		case err != nil && decides[event]:
+		case err != nil && decides(event):
 			return nil, fmt.Errorf("%s of %s: %w", h.Name, h.Source.Name, err)
 		case err != nil:
 			r.warn(h, err.Error())
@@ -167,7 +173,7 @@ func (r *Runner) verdict(h *Hook, code int, out *bound, said string) (map[string
 	case code == 2 && h.Event == "postToolUseFailure":
 		text, _ := json.Marshal(strings.TrimSpace(out.String()))
 		return map[string]json.RawMessage{"additionalContext": text}, nil
-	case code == 2 && !decides[h.Event] || code == 2 && h.Event == "postToolUse":
+	case code == 2 && !decides(h.Event) || code == 2 && h.Event == "postToolUse":
 		r.warn(h, cmp.Or(said, "it ended with exit code 2"))
 		return nil, nil
 	case code != 0 && said != "":

@@ -19,13 +19,23 @@ const (
 	memberCount
 )
 
-var memberNames = map[string]member{
-	"jsonrpc": memberVersion,
-	"id":      memberID,
-	"method":  memberMethod,
-	"params":  memberParams,
-	"result":  memberResult,
-	"error":   memberError,
+// memberNamed is the member of a name; 0 is none of ours.
+func memberNamed(name string) member {
+	switch name {
+	case "jsonrpc":
+		return memberVersion
+	case "id":
+		return memberID
+	case "method":
+		return memberMethod
+	case "params":
+		return memberParams
+	case "result":
+		return memberResult
+	case "error":
+		return memberError
+	}
+	return 0
 }
 
 const (
@@ -168,11 +178,11 @@ func (o *outline) lookUp() member {
 		return memberOther
 	}
 	if bytes.IndexByte(o.name, '\\') < 0 {
-		return memberNames[string(o.name)]
+		return memberNamed(string(o.name))
 	}
 	var plain string
 	if json.Unmarshal([]byte(`"`+string(o.name)+`"`), &plain) != nil {
 		return memberOther
 	}
-	return memberNames[plain]
+	return memberNamed(plain)
 }

@@ -67,19 +67,30 @@ type codec struct {
 	decode func(io.Reader) (image.Image, error)
 }
 
-var codecs = map[string]codec{
-	"image/png":  {png.DecodeConfig, png.Decode},
-	"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode},
-	"image/gif":  {gif.DecodeConfig, gif.Decode}, // the first picture of an animation
-	"image/webp": {webp.DecodeConfig, webp.Decode},
-	"image/bmp":  {bmp.DecodeConfig, bmp.Decode},
+// codecOf is the codec of a MIME type.
+func codecOf(kind string) (c codec, ok bool) {
+	switch kind {
+	case "image/png":
+		c = codec{png.DecodeConfig, png.Decode}
+	case "image/jpeg":
+		c = codec{jpeg.DecodeConfig, jpeg.Decode}
+	case "image/gif":
+		c = codec{gif.DecodeConfig, gif.Decode} // the first picture of an animation
+	case "image/webp":
+		c = codec{webp.DecodeConfig, webp.Decode}
+	case "image/bmp":
+		c = codec{bmp.DecodeConfig, bmp.Decode}
+	default:
+		return c, false
+	}
+	return c, true
 }
 
 // Type is the MIME type of an image by its first bytes, of which 512 are enough;
 // "" where it is none that this package reads.
 func Type(head []byte) string {
 	kind := http.DetectContentType(head)
-	if _, ok := codecs[kind]; !ok {
+	if _, ok := codecOf(kind); !ok {
 		return ""
 	}
 	return kind
@@ -137,7 +148,8 @@ func FitText(ctx context.Context, mime, text string, lim Limits) (fittedMIME, fi
 // header is the size of an image. No pixel is decoded.
 func header(kind string, r io.Reader) (cfg image.Config, err error) {
 	defer guard(&err)
-	if cfg, err = codecs[kind].config(r); err != nil {
+	c, _ := codecOf(kind)
+	if cfg, err = c.config(r); err != nil {
 		return cfg, fmt.Errorf("it is damaged (%v)", err)
 	}
 	if cfg.Width <= 0 || cfg.Height <= 0 {

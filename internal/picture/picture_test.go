@@ -148,8 +148,8 @@ func TestCannot(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	one <- struct{}{}
-	defer func() { <-one }()
+	one.Get() <- struct{}{}
+	defer func() { <-one.Get() }()
 	if _, _, err := Fit(gone, whole, Limits{Bytes: 100}); err != context.Canceled {
 		t.Errorf("who waits for another image gets %v once it has left", err)
 	}

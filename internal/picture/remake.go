@@ -11,10 +11,12 @@ import (
 	"image/png"
 
 	"golang.org/x/image/draw"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // one lets one image at a time be decoded.
-var one = make(chan struct{}, 1)
+var one = lazy.Value[chan struct{}]{Make: func() chan struct{} { return make(chan struct{}, 1) }}
 
 // remake makes an image anew, smaller or of another type.
 func remake(ctx context.Context, kind string, cfg image.Config, data []byte, lim Limits) (out []byte, mime string, err error) {
@@ -25,13 +27,14 @@ func remake(ctx context.Context, kind string, cfg image.Config, data []byte, lim
 		return nil, "", fmt.Errorf("the model takes neither it nor a PNG or JPEG of it")
 	}
 	select {
-	case one <- struct{}{}:
-		defer func() { <-one }()
+	case one.Get() <- struct{}{}:
+		defer func() { <-one.Get() }()
 	case <-ctx.Done():
 		return nil, "", context.Cause(ctx)
 	}
 	defer guard(&err)
-	img, err := codecs[kind].decode(bytes.NewReader(data))
+	c, _ := codecOf(kind)
+	img, err := c.decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, "", fmt.Errorf("it is damaged (%v)", err)
 	}

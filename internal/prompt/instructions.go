@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Source is one file of custom instructions.
@@ -185,9 +187,11 @@ func instructions(s Surroundings) string {
 		b.String() + "</custom_instructions>"
 }
 
-var attributes = strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "\n", " ")
+var attributes = lazy.Value[*strings.Replacer]{Make: func() *strings.Replacer {
+	return strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "\n", " ")
+}}
 
-func attribute(s string) string { return attributes.Replace(s) }
+func attribute(s string) string { return attributes.Get().Replace(s) }
 
 // Repository is the root of the repository that a directory is in; "" where it is
 // in none.

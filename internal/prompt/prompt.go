@@ -28,8 +28,13 @@ const (
 // order is how the sections follow each other; a group stands in for its members.
 var order = []string{Identity, Environment, CodeChange, Guidelines, Safety, Tools, Instructions, RuntimeNotes, Last}
 
-// groups holds the members of each section that has some.
-var groups = map[string][]string{Identity: {Preamble, Tone, Efficiency}}
+// group is the members of a section that has some.
+func group(id string) (members []string, ok bool) {
+	if id != Identity {
+		return nil, false
+	}
+	return []string{Preamble, Tone, Efficiency}, true
+}
 
 // What a host can do with a section.
 const (
@@ -168,8 +173,8 @@ func lay(overrides map[string]Override, s Surroundings) (parts []part, wanted ma
 		parts = append(parts, part{id, o.on(text), ok && o.Action == Transform})
 	}
 	for _, id := range order {
-		members, group := groups[id]
-		if !group {
+		members, several := group(id)
+		if !several {
 			put(id, section(id, s))
 			continue
 		}
@@ -234,12 +239,8 @@ func known(id string) bool {
 	if slices.Contains(order, id) {
 		return true
 	}
-	for _, members := range groups {
-		if slices.Contains(members, id) {
-			return true
-		}
-	}
-	return false
+	members, _ := group(Identity)
+	return slices.Contains(members, id)
 }
 
 //go:embed sections/*.md

@@ -29,7 +29,7 @@ func compose(t *testing.T, c Config) string {
 func all() []string {
 	var out []string
 	for _, id := range order {
-		if m, ok := groups[id]; ok {
+		if m, ok := group(id); ok {
 			out = append(out, m...)
 			continue
 		}
@@ -201,7 +201,7 @@ func TestSame(t *testing.T) {
 			t.Fatalf("another message: %v\n%s\n%s", err, first, again)
 		}
 		for id, o := range sections {
-			if m, group := groups[id]; o.Action == Remove && known(id) && !group && len(m) == 0 && strings.Contains(first, section(id, here)) {
+			if m, several := group(id); o.Action == Remove && known(id) && !several && len(m) == 0 && strings.Contains(first, section(id, here)) {
 				t.Fatalf("%s is still there:\n%s", id, first)
 			}
 		}

@@ -2,10 +2,11 @@ package prompt
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/transom-run/transom/internal/lazy"
 )
 
 // Bounds of what MCP servers may say in a system message, in bytes: one of them, and
@@ -16,7 +17,7 @@ const (
 )
 
 // ownTag is what a server could pretend to have ended, or to be another by.
-var ownTag = regexp.MustCompile(`(?i)<(\s*/?\s*mcp_server)`)
+var ownTag = lazy.Regexp{Expr: `(?i)<(\s*/?\s*mcp_server)`}
 
 // servers is what MCP servers say, each under its name; "" where none says anything.
 func servers(said map[string]string) string {
@@ -36,7 +37,7 @@ func servers(said map[string]string) string {
 			text += "\n(cut)"
 		}
 		left -= min(len(text), limit)
-		b.WriteString("<mcp_server name=\"" + attribute(name) + "\">\n" + ownTag.ReplaceAllString(text, "&lt;$1") + "\n</mcp_server>\n")
+		b.WriteString("<mcp_server name=\"" + attribute(name) + "\">\n" + ownTag.Get().ReplaceAllString(text, "&lt;$1") + "\n</mcp_server>\n")
 	}
 	if b.Len() == 0 {
 		return ""

@@ -208,7 +208,7 @@ func (m *machine) stepAgent(id string, body Body) error {
 		return nil
 	}
 	c := m.s.child(i)
-	rule, ok := table[c.Phase()][body.kind()]
+	rule, ok := table.Get()[c.Phase()][body.kind()]
 	switch {
 	case !ok:
 		return refuse(c.Phase(), body)

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/internal/window"
 	"github.com/transom-run/transom/model"
@@ -24,17 +24,17 @@ type examined struct {
 }
 
 // anyTool takes any object: what is checked of a call to a tool there is not.
-var anyTool = sync.OnceValue(func() *tool.Compiled {
+var anyTool = lazy.Value[*tool.Compiled]{Make: func() *tool.Compiled {
 	c, err := tool.Compile(tool.Tool{Name: "any"})
 	if err != nil {
 		panic(err) // impossible: the definition is a constant
 	}
 	return c
-})
+}}
 
 // checkUnknown checks the arguments of a call to a tool there is not.
 func checkUnknown(name, arguments string) (json.RawMessage, *tool.Problem) {
-	unknown := *anyTool()
+	unknown := *anyTool.Get()
 	unknown.Name = name
 	return unknown.Check(arguments)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/transom-run/transom/event"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/internal/policy"
 	"github.com/transom-run/transom/tool"
 )
@@ -41,7 +42,7 @@ func (d Durable) Behind(e *event.Event) (Durable, error) {
 			return d, fmt.Errorf("agent %s: %w", e.AgentID, err)
 		}
 	}
-	if fold, ok := folds[e.Type]; ok && e.AgentID == "" {
+	if fold, ok := folds.Get()[e.Type]; ok && e.AgentID == "" {
 		if err := fold(&next, e); err != nil {
 			return d, fmt.Errorf("fold %s %s: %w", e.Type, e.ID, err)
 		}
@@ -53,52 +54,54 @@ func (d Durable) Behind(e *event.Event) (Durable, error) {
 }
 
 // folds has one function a record type that changes more than the window.
-var folds = map[string]func(*Durable, *event.Event) error{
-	event.TypeSessionStart:          foldInto((*Durable).foldStart),
-	event.TypeSessionResume:         foldInto((*Durable).foldResume),
-	event.TypeModelChange:           foldInto((*Durable).foldModel),
-	event.TypeModeChanged:           foldInto((*Durable).foldMode),
-	event.TypeContextChanged:        foldInto((*Durable).foldContext),
-	event.TypeNamed:                 foldInto((*Durable).foldName),
-	event.TypeSystemMessage:         foldInto((*Durable).foldSystem),
-	event.TypeQueued:                foldInto((*Durable).foldQueued),
-	event.TypeUnqueued:              foldInto((*Durable).foldUnqueued),
-	event.TypeUserMessage:           foldInto((*Durable).foldUser),
-	event.TypeTurnStart:             foldInto((*Durable).foldTurnStart),
-	event.TypeTurnEnd:               foldInto((*Durable).foldTurnEnd),
-	event.TypeAssistantMessage:      foldInto((*Durable).foldAssistant),
-	event.TypeToolStart:             foldInto((*Durable).foldToolStart),
-	event.TypeToolComplete:          foldInto((*Durable).foldToolComplete),
-	event.TypeIntent:                foldInto((*Durable).foldIntent),
-	event.TypeToolSearchActivated:   foldInto((*Durable).foldFound),
-	event.TypePermissionRequested:   foldInto((*Durable).foldAsked),
-	event.TypePermissionCompleted:   foldInto((*Durable).foldDecided),
-	event.TypeExternalToolRequested: foldInto((*Durable).foldExternal),
-	event.TypeExternalToolCompleted: foldInto((*Durable).foldExternalDone),
-	event.TypeLoopEnd:               foldInto((*Durable).foldLoopEnd),
-	event.TypeUsage:                 foldInto((*Durable).foldUsage),
-	event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
-	event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
-	event.TypeClientMetadata:        foldInto((*Durable).foldClientMetadata),
-	event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
-	event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
-	event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
-	event.TypeScheduleCreated:       foldScheduled,
-	event.TypeScheduleCancelled:     foldInto((*Durable).foldUnscheduled),
-	event.TypeScheduleRearmed:       foldInto((*Durable).foldRearmed),
-	event.TypeScheduleSkipped:       foldInto((*Durable).foldSkipped),
-	event.TypeAgentStarted:          foldAgent,
-	event.TypeAgentEnded:            foldAgentEnded,
-	event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
-	event.TypeAgentRemoved:          foldInto((*Durable).foldAgentRemoved),
-	event.TypeSubagentSelected:      foldInto((*Durable).foldSelected),
-	event.TypeSubagentDeselected:    foldInto((*Durable).foldDeselected),
-	event.TypeTruncated:             foldInto((*Durable).foldTruncated),
-	event.TypeTracking:              foldInto((*Durable).foldTracking),
-	event.TypeRewindBegun:           foldInto((*Durable).foldRewind),
-	event.TypeRewindDropped:         foldInto((*Durable).foldDropped),
-	event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
-}
+var folds = lazy.Value[map[string]func(*Durable, *event.Event) error]{Make: func() map[string]func(*Durable, *event.Event) error {
+	return map[string]func(*Durable, *event.Event) error{
+		event.TypeSessionStart:          foldInto((*Durable).foldStart),
+		event.TypeSessionResume:         foldInto((*Durable).foldResume),
+		event.TypeModelChange:           foldInto((*Durable).foldModel),
+		event.TypeModeChanged:           foldInto((*Durable).foldMode),
+		event.TypeContextChanged:        foldInto((*Durable).foldContext),
+		event.TypeNamed:                 foldInto((*Durable).foldName),
+		event.TypeSystemMessage:         foldInto((*Durable).foldSystem),
+		event.TypeQueued:                foldInto((*Durable).foldQueued),
+		event.TypeUnqueued:              foldInto((*Durable).foldUnqueued),
+		event.TypeUserMessage:           foldInto((*Durable).foldUser),
+		event.TypeTurnStart:             foldInto((*Durable).foldTurnStart),
+		event.TypeTurnEnd:               foldInto((*Durable).foldTurnEnd),
+		event.TypeAssistantMessage:      foldInto((*Durable).foldAssistant),
+		event.TypeToolStart:             foldInto((*Durable).foldToolStart),
+		event.TypeToolComplete:          foldInto((*Durable).foldToolComplete),
+		event.TypeIntent:                foldInto((*Durable).foldIntent),
+		event.TypeToolSearchActivated:   foldInto((*Durable).foldFound),
+		event.TypePermissionRequested:   foldInto((*Durable).foldAsked),
+		event.TypePermissionCompleted:   foldInto((*Durable).foldDecided),
+		event.TypeExternalToolRequested: foldInto((*Durable).foldExternal),
+		event.TypeExternalToolCompleted: foldInto((*Durable).foldExternalDone),
+		event.TypeLoopEnd:               foldInto((*Durable).foldLoopEnd),
+		event.TypeUsage:                 foldInto((*Durable).foldUsage),
+		event.TypePermissionsChanged:    foldInto((*Durable).foldPermissions),
+		event.TypeApprovalsReset:        foldInto((*Durable).foldReset),
+		event.TypeClientMetadata:        foldInto((*Durable).foldClientMetadata),
+		event.TypeQueueOrder:            foldInto((*Durable).foldOrder),
+		event.TypeCanvasRecorded:        foldInto((*Durable).foldCanvas),
+		event.TypeCanvasRemoved:         foldInto((*Durable).foldUncanvas),
+		event.TypeScheduleCreated:       foldScheduled,
+		event.TypeScheduleCancelled:     foldInto((*Durable).foldUnscheduled),
+		event.TypeScheduleRearmed:       foldInto((*Durable).foldRearmed),
+		event.TypeScheduleSkipped:       foldInto((*Durable).foldSkipped),
+		event.TypeAgentStarted:          foldAgent,
+		event.TypeAgentEnded:            foldAgentEnded,
+		event.TypeAgentMoved:            foldInto((*Durable).foldAgentMoved),
+		event.TypeAgentRemoved:          foldInto((*Durable).foldAgentRemoved),
+		event.TypeSubagentSelected:      foldInto((*Durable).foldSelected),
+		event.TypeSubagentDeselected:    foldInto((*Durable).foldDeselected),
+		event.TypeTruncated:             foldInto((*Durable).foldTruncated),
+		event.TypeTracking:              foldInto((*Durable).foldTracking),
+		event.TypeRewindBegun:           foldInto((*Durable).foldRewind),
+		event.TypeRewindDropped:         foldInto((*Durable).foldDropped),
+		event.TypeContextCleared:        func(d *Durable, e *event.Event) error { d.foldClear(e.ID); return nil },
+	}
+}}
 
 func foldInto[T event.Payload](f func(*Durable, T)) func(*Durable, *event.Event) error {
 	return func(d *Durable, e *event.Event) error {

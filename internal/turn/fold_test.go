@@ -15,7 +15,7 @@ import (
 func TestBadRecord(t *testing.T) {
 	p := script(t, acting)
 	before := print(&p.s)
-	for typ := range folds {
+	for typ := range folds.Get() {
 		e, err := event.Decode([]byte(`{"type":"` + typ + `","id":"bad","data":[1]}`))
 		if err != nil {
 			t.Fatal(err)

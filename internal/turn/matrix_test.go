@@ -314,7 +314,7 @@ func TestMatrix(t *testing.T) {
 	}
 	for _, phase := range []Phase{Unborn, Idle, Preparing, Thinking, Acting, Stranded, Ending, Closed} {
 		for kind, body := range samples(newWorld(t)) {
-			rule, listed := table[phase][kind]
+			rule, listed := table.Get()[phase][kind]
 			for _, target := range rule.to {
 				key := fmt.Sprintf("%s %s %s", phase, kind, target)
 				t.Run(key, func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestMatrix(t *testing.T) {
 func TestTableNamesAllKinds(t *testing.T) {
 	for kind := range samples(newWorld(t)) {
 		named := 0
-		for _, row := range table {
+		for _, row := range table.Get() {
 			if _, ok := row[kind]; ok {
 				named++
 			}

@@ -37,7 +37,7 @@ func Step(s State, in Input) (State, Ready, error) {
 		return m.made(s, m.stepAgent(agent, in.Body))
 	}
 	phase := s.Phase()
-	rule, ok := table[phase][in.Body.kind()]
+	rule, ok := table.Get()[phase][in.Body.kind()]
 	if !ok {
 		return s, Ready{}, refuse(phase, in.Body)
 	}

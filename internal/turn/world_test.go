@@ -238,7 +238,7 @@ func (w *world) transition(from Phase, body Body, next *State, ready *Ready, err
 		w.transitionOf(agent, body, next, ready, err, before)
 		return
 	}
-	rule, listed := table[from][body.kind()]
+	rule, listed := table.Get()[from][body.kind()]
 	var refusal *Refusal
 	switch {
 	case !listed && !errors.As(err, &refusal):
@@ -272,7 +272,7 @@ func (w *world) transitionOf(agent string, body Body, next *State, ready *Ready,
 		return
 	}
 	from := w.s.At(agent).Phase()
-	rule, listed := table[from][body.kind()]
+	rule, listed := table.Get()[from][body.kind()]
 	switch {
 	case !listed:
 		w.t.Fatalf("%s of %s in %s stands nowhere in the table", body.kind(), agent, from)

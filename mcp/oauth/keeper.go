@@ -27,7 +27,9 @@ const (
 // ErrNone says that nothing is kept of a server that a token could be made of.
 var ErrNone = errors.New("there is no login")
 
-var errNoSecret = fmt.Errorf("%w: the grant client_credentials needs a client with a secret: give oauthClientId and oauthClientSecret in the server's configuration, or clientId and clientSecret with session.mcp.oauth.login", ErrNone)
+func noSecret() error {
+	return fmt.Errorf("%w: the grant client_credentials needs a client with a secret: give oauthClientId and oauthClientSecret in the server's configuration, or clientId and clientSecret with session.mcp.oauth.login", ErrNone)
+}
 
 // Config says what a [Keeper] works with.
 type Config struct {
@@ -170,7 +172,7 @@ func (k *Keeper) renew(s mcp.Server, key, refused string, challenge []string) (h
 	defer cancel()
 	if raw, err := k.cfg.Vault.Load(key); err == nil && len(raw) == 0 && !k.headless(s, key) {
 		if grantOf(s) == mcp.ClientCredentials {
-			return "", errNoSecret
+			return "", noSecret()
 		}
 		return "", ErrNone
 	}
@@ -266,7 +268,7 @@ func (k *Keeper) headless(s mcp.Server, key string) bool {
 func (k *Keeper) headlessly(ctx context.Context, s mcp.Server, key string, r *record, challenge []string) error {
 	own := k.client(s, key)
 	if own.id == "" || own.secret == "" {
-		return errNoSecret
+		return noSecret()
 	}
 	k.cfg.Secret(key+" client", own.secret)
 	if err := k.discover(ctx, s, r, challenge); err != nil {

@@ -1,12 +1,11 @@
 package anthropic
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/transom-run/transom/internal/jsonstring"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
@@ -23,23 +22,23 @@ const (
 // How models think, by their names. What comes after them thinks adaptively.
 // (They are compiled when a request needs them: starting costs nothing.)
 var (
-	oldest    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku))`) })
-	noThought = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`) })
-	budgeted  = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|-20|-latest|[^0-9.-]))`)
-	})
+	oldest    = lazy.Regexp{Expr: `claude-(?:2|instant|3-(?:opus|sonnet|haiku))`}
+	noThought = lazy.Regexp{Expr: `claude-(?:2|instant|3-(?:opus|sonnet|haiku|5))`}
+	budgeted  = lazy.Regexp{Expr: `claude-(?:3[-.]7|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|-20|-latest|[^0-9.-]))`}
 )
 
 func isClaude(name string) bool { return strings.Contains(name, "claude") }
 
 // budgets are the tokens for thinking, by effort.
-var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 28_672}
+var budgets = lazy.Value[map[string]int]{Make: func() map[string]int {
+	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 28_672}
+}}
 
 func defaultMaxTokens(name string, stream bool) int {
 	switch {
-	case oldest().MatchString(name):
+	case oldest.Get().MatchString(name):
 		return maxTokensOld
-	case !isClaude(name), noThought().MatchString(name):
+	case !isClaude(name), noThought.Get().MatchString(name):
 		return maxTokensOther
 	case stream:
 		return maxTokens
@@ -54,9 +53,9 @@ func appendThinking(b []byte, req *model.Request, name string, bound int) []byte
 	b = strconv.AppendInt(b, int64(bound), 10)
 	effort := req.ReasoningEffort
 	switch {
-	case effort == "" || effort == "none" || !isClaude(name) || noThought().MatchString(name):
-	case budgeted().MatchString(name):
-		budget := min(budgets[effort], bound*3/4)
+	case effort == "" || effort == "none" || !isClaude(name) || noThought.Get().MatchString(name):
+	case budgeted.Get().MatchString(name):
+		budget := min(budgets.Get()[effort], bound*3/4)
 		if budget < 1024 || !thoughtful(req.Messages) {
 			break
 		}

@@ -5,37 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
 // sharedClient is one pool of connections for all providers of the process.
-var sharedClient = sync.OnceValue(func() *http.Client {
+var sharedClient = lazy.Value[*http.Client]{Make: func() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 256
 	t.MaxIdleConns = 512
 	t.IdleConnTimeout = 90 * time.Second
-	return &http.Client{Transport: t, CheckRedirect: sameHost}
-})
+	return &http.Client{Transport: t, CheckRedirect: SameHost}
+}}
 
 // CloseIdleConnections closes the shared pool's connections that nobody uses.
-func CloseIdleConnections() { sharedClient().CloseIdleConnections() }
+func CloseIdleConnections() { sharedClient.Get().CloseIdleConnections() }
 
 // SharedClient is the HTTP client that all providers without one of their own
 // use. It follows redirects on the same host only.
-func SharedClient() *http.Client { return sharedClient() }
+func SharedClient() *http.Client { return sharedClient.Get() }
 
 // guarded is the client to use: the shared one for nil, and never one that
 // follows redirects to other hosts unless it says so itself.
 func guarded(c *http.Client) *http.Client {
 	switch {
 	case c == nil:
-		return sharedClient()
+		return sharedClient.Get()
 	case c.CheckRedirect == nil:
 		own := *c
-		own.CheckRedirect = sameHost
+		own.CheckRedirect = SameHost
 		return &own
 	}
 	return c
@@ -44,9 +44,9 @@ func guarded(c *http.Client) *http.Client {
 // errRedirect says that a redirect was not followed.
 var errRedirect = errors.New("a redirect that is not followed")
 
-// sameHost refuses redirects to other hosts: they would be sent the headers of
+// SameHost is an http.Client's CheckRedirect that refuses redirects to other hosts: they would be sent the headers of
 // the provider, keys among them.
-func sameHost(req *http.Request, via []*http.Request) error {
+func SameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return fmt.Errorf("%w: more than 5 in a row", errRedirect)
 	}

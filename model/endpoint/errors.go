@@ -9,13 +9,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/internal/wire"
 )
@@ -59,9 +58,7 @@ func secretsOf(cfg *Server, base *url.URL) []string {
 }
 
 // keyShapes are keys by their look: a server may quote one that is not ours.
-var keyShapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_*-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{20,}|(?i:bearer) [A-Za-z0-9._~+/=-]{12,}`)
-})
+var keyShapes = lazy.Regexp{Expr: `\b(?:sk|pk|rk)-[A-Za-z0-9_*-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{20,}|(?i:bearer) [A-Za-z0-9._~+/=-]{12,}`}
 
 // clean makes a server's text fit to be shown.
 func (a *Answer) clean(s string) string {
@@ -71,7 +68,7 @@ func (a *Answer) clean(s string) string {
 	for _, secret := range a.e.secrets {
 		s = strings.ReplaceAll(s, secret, "[redacted]")
 	}
-	s = keyShapes().ReplaceAllString(s, "[redacted]")
+	s = keyShapes.Get().ReplaceAllString(s, "[redacted]")
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
 	if len(s) > maxErrorMessage {
 		n := maxErrorMessage

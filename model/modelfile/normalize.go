@@ -3,12 +3,11 @@ package modelfile
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
@@ -69,43 +68,46 @@ func withImages(text string, images []model.Image) string {
 }
 
 var (
-	elements      = pattern(`<current_datetime>.*?</current_datetime>|(?s)<reminder>.*?</reminder>|<system_reminder>.*?</system_reminder>|<agent_instructions>.*?</agent_instructions>`)
-	planMark      = pattern(`^\s*\[\[PLAN\]\]\s*`)
-	compaction    = pattern(`(?s)Please create a detailed summary of the conversation so far\. The history is being compacted.*`)
-	agentNotice   = pattern(`Agent "([^"]+)" \(([^)]+)\) (?:has completed successfully|has finished processing and is now idle)\. Use read_agent with agent_id "[^"]+" to (?:retrieve (?:unread results|the full results)|read the results, or write_agent to send follow-up messages)\.`)
-	skillMatter   = pattern(`(?s)(<skill-context[^>]*>\s*)---\r?\n.*?\r?\n---\r?\n\s*`)
-	unknownTool   = pattern(`(Tool '[^']*' does not exist\.).*`)
-	shellExit     = pattern(`<shellId: [^ >]+ completed with exit code (-?\d+)>`)
-	largeOutput   = pattern(`(?:[^\s"]*/session-state/temp/)?\d+-copilot-tool-output-[a-z0-9.]+`)
-	shellNames    = map[string]string{"bash": "${shell}", "read_bash": "${read_shell}", "write_bash": "${write_shell}", "stop_bash": "${stop_shell}", "list_bash": "${list_shell}"}
-	shellNamesOut = func() map[string]string {
-		out := make(map[string]string, len(shellNames))
-		for name, placeholder := range shellNames {
-			out[placeholder] = name
-		}
-		return out
-	}()
+	elements    = lazy.Regexp{Expr: `<current_datetime>.*?</current_datetime>|(?s)<reminder>.*?</reminder>|<system_reminder>.*?</system_reminder>|<agent_instructions>.*?</agent_instructions>`}
+	planMark    = lazy.Regexp{Expr: `^\s*\[\[PLAN\]\]\s*`}
+	compaction  = lazy.Regexp{Expr: `(?s)Please create a detailed summary of the conversation so far\. The history is being compacted.*`}
+	agentNotice = lazy.Regexp{Expr: `Agent "([^"]+)" \(([^)]+)\) (?:has completed successfully|has finished processing and is now idle)\. Use read_agent with agent_id "[^"]+" to (?:retrieve (?:unread results|the full results)|read the results, or write_agent to send follow-up messages)\.`}
+	skillMatter = lazy.Regexp{Expr: `(?s)(<skill-context[^>]*>\s*)---\r?\n.*?\r?\n---\r?\n\s*`}
+	unknownTool = lazy.Regexp{Expr: `(Tool '[^']*' does not exist\.).*`}
+	shellExit   = lazy.Regexp{Expr: `<shellId: [^ >]+ completed with exit code (-?\d+)>`}
+	largeOutput = lazy.Regexp{Expr: `(?:[^\s"]*/session-state/temp/)?\d+-copilot-tool-output-[a-z0-9.]+`}
 )
 
-// pattern compiles an expression when it is first used: most processes never do.
-func pattern(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+// shellNames are the tools of a shell, and what stands for each in a file.
+var shellNames = [][2]string{
+	{"bash", "${shell}"}, {"read_bash", "${read_shell}"}, {"write_bash", "${write_shell}"}, {"stop_bash", "${stop_shell}"}, {"list_bash", "${list_shell}"},
+}
+
+// shellNamed looks a shell's tool up by its name (of is 0) or by what stands for it
+// (of is 1), and gives the other.
+func shellNamed(of int, name string) (other string, ok bool) {
+	for _, n := range shellNames {
+		if n[of] == name {
+			return n[1-of], true
+		}
+	}
+	return "", false
 }
 
 // Text takes the changing parts out of a user message's text.
 func (z Normalizer) Text(s string) string {
 	if strings.IndexByte(s, '<') >= 0 {
-		s = elements().ReplaceAllString(s, "")
-		s = skillMatter().ReplaceAllString(s, "$1")
+		s = elements.Get().ReplaceAllString(s, "")
+		s = skillMatter.Get().ReplaceAllString(s, "$1")
 	}
 	if strings.Contains(s, "[[PLAN]]") {
-		s = planMark().ReplaceAllString(s, "")
+		s = planMark.Get().ReplaceAllString(s, "")
 	}
 	if strings.Contains(s, "Please create a detailed summary") {
-		s = compaction().ReplaceAllLiteralString(s, "${compaction_prompt}")
+		s = compaction.Get().ReplaceAllLiteralString(s, "${compaction_prompt}")
 	}
 	if strings.Contains(s, "read_agent") {
-		s = agentNotice().ReplaceAllString(s, `Agent "$1" ($2) has completed successfully. Use read_agent with agent_id "$1" to retrieve the full results.`)
+		s = agentNotice.Get().ReplaceAllString(s, `Agent "$1" ($2) has completed successfully. Use read_agent with agent_id "$1" to retrieve the full results.`)
 	}
 	return z.paths(strings.TrimSpace(s))
 }
@@ -148,7 +150,7 @@ func (z Normalizer) Messages(msgs []Message) []Message {
 			n.ToolCalls = make([]model.Call, 0, len(m.ToolCalls))
 			for _, c := range m.ToolCalls {
 				name := c.Name
-				if p, ok := shellNames[name]; ok {
+				if p, ok := shellNamed(0, name); ok {
 					name = p
 				}
 				n.ToolCalls = append(n.ToolCalls, model.Call{ID: rename(c.ID), Name: name, Arguments: z.arguments(c.Arguments)})
@@ -202,13 +204,13 @@ func (z Normalizer) toolText(s string) string {
 	}
 	s = strings.TrimSpace(s)
 	if strings.Contains(s, "does not exist.") {
-		s = unknownTool().ReplaceAllString(s, "$1")
+		s = unknownTool.Get().ReplaceAllString(s, "$1")
 	}
 	if strings.Contains(s, "<shellId:") {
-		s = shellExit().ReplaceAllString(s, "<exited with exit code $1>")
+		s = shellExit.Get().ReplaceAllString(s, "<exited with exit code $1>")
 	}
 	if strings.Contains(s, "-copilot-tool-output-") {
-		s = largeOutput().ReplaceAllLiteralString(s, "${tool_output}")
+		s = largeOutput.Get().ReplaceAllLiteralString(s, "${tool_output}")
 	}
 	return z.paths(s)
 }
@@ -309,7 +311,7 @@ func (z Normalizer) Expand(m Message) Message {
 	}
 	calls := make([]model.Call, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
-		if name, ok := shellNamesOut[c.Name]; ok {
+		if name, ok := shellNamed(1, c.Name); ok {
 			c.Name = name
 		}
 		c.Arguments = z.expand(c.Arguments, true)

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
@@ -275,7 +276,9 @@ func keyList(known fields) string {
 }
 
 // roles are the roles that a message of a file may have.
-var roles = map[string]model.Role{
-	"system": model.System, "developer": model.Developer, "user": model.User,
-	"assistant": model.Assistant, "tool": model.ToolRole,
-}
+var roles = lazy.Value[map[string]model.Role]{Make: func() map[string]model.Role {
+	return map[string]model.Role{
+		"system": model.System, "developer": model.Developer, "user": model.User,
+		"assistant": model.Assistant, "tool": model.ToolRole,
+	}
+}}

@@ -88,7 +88,7 @@ func (p *parser) finishMessage(n *yaml.Node, at string, m *Message) error {
 
 func (p *parser) addMessageFields(known fields, m *Message) {
 	known["role"] = func(n *yaml.Node, at string) error {
-		role, ok := roles[n.Value]
+		role, ok := roles.Get()[n.Value]
 		if !ok || n.Kind != yaml.ScalarNode {
 			return p.fail(n.Line, at, "must be system, developer, user, assistant or tool")
 		}

@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 	"github.com/transom-run/transom/model/endpoint"
 	"github.com/transom-run/transom/model/internal/wire"
@@ -101,11 +100,9 @@ func (p *Provider) Models(ctx context.Context) ([]model.Info, error) {
 }
 
 // reasoners are OpenAI's reasoning models by their names.
-var reasoners = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9])|codex|computer-use)`)
-})
+var reasoners = lazy.Regexp{Expr: `^(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9])|codex|computer-use)`}
 
 func reasons(name string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	return reasoners().MatchString(name) && !strings.Contains(name, "-chat")
+	return reasoners.Get().MatchString(name) && !strings.Contains(name, "-chat")
 }

@@ -6,10 +6,20 @@ import (
 	"github.com/transom-run/transom/model"
 )
 
-// stopReasons are the finish reasons in the words of the messages wire.
-var stopReasons = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
-
-func stopReason(finish string) string { return orText(stopReasons[finish], finish) }
+// stopReason is a finish reason in the words of the messages wire.
+func stopReason(finish string) string {
+	switch finish {
+	case "stop":
+		return "end_turn"
+	case "tool_calls":
+		return "tool_use"
+	case "length":
+		return "max_tokens"
+	case "content_filter":
+		return "refusal"
+	}
+	return finish
+}
 
 // messageUsage counts what a cache holds apart, as the wire does.
 func messageUsage(u *model.Usage) object {

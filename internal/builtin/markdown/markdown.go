@@ -48,7 +48,7 @@ func bare(page []byte) string {
 		case html.ErrorToken:
 			return strings.TrimSpace(w.out.String())
 		case html.StartTagToken:
-			if name, _ := z.TagName(); silent[atom.Lookup(name)] && skip == 0 {
+			if name, _ := z.TagName(); silent(atom.Lookup(name)) && skip == 0 {
 				skip = atom.Lookup(name)
 			}
 			w.owe()
@@ -194,20 +194,24 @@ func (w *writer) node(n *html.Node, depth int) {
 // deep writes the text below a node without looking at the elements.
 func (w *writer) deep(n *html.Node) {
 	for d := range n.Descendants() {
-		if d.Type == html.TextNode && (d.Parent == nil || !silent[d.Parent.DataAtom]) {
+		if d.Type == html.TextNode && (d.Parent == nil || !silent(d.Parent.DataAtom)) {
 			w.text(d.Data)
 		}
 	}
 }
 
-// silent are elements whose text is not the page's.
-var silent = map[atom.Atom]bool{
-	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Head: true, atom.Iframe: true, atom.Svg: true,
-	atom.Object: true, atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Select: true, atom.Textarea: true, atom.Button: true,
+// silent reports whether an element's text is not the page's.
+func silent(a atom.Atom) bool {
+	switch a {
+	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Head, atom.Iframe, atom.Svg,
+		atom.Object, atom.Canvas, atom.Audio, atom.Video, atom.Select, atom.Textarea, atom.Button:
+		return true
+	}
+	return false
 }
 
 func hidden(n *html.Node) bool {
-	if silent[n.DataAtom] {
+	if silent(n.DataAtom) {
 		return true
 	}
 	for _, a := range n.Attr {

@@ -3,12 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/transom-run/transom/internal/jsonstring"
+	"github.com/transom-run/transom/internal/lazy"
 	"github.com/transom-run/transom/model"
 )
 
@@ -86,7 +85,7 @@ func AppendObject(b []byte, args string) []byte {
 	if json.Unmarshal([]byte(args), &object) != nil || object == nil {
 		return append(b, `{}`...)
 	}
-	if utf8.ValidString(args) && !surrogate().MatchString(args) {
+	if utf8.ValidString(args) && !surrogate.Get().MatchString(args) {
 		return append(b, args...)
 	}
 	dec := json.NewDecoder(strings.NewReader(args))
@@ -105,4 +104,4 @@ func AppendObject(b []byte, args string) []byte {
 }
 
 // surrogate is the escape of half of a character.
-var surrogate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u[dD][89a-fA-F]`) })
+var surrogate = lazy.Regexp{Expr: `\\u[dD][89a-fA-F]`}

@@ -128,15 +128,21 @@ const (
 	mixed                        // a dictionary whose values may be arrays of names
 )
 
-// applicators are the keywords that hold subschemas.
-var applicators = map[string]shape{
-	"$defs": dictionary, "definitions": dictionary,
-	"properties": dictionary, "patternProperties": dictionary, "dependentSchemas": dictionary,
-	"dependencies":         mixed,
-	"additionalProperties": one, "unevaluatedProperties": one, "propertyNames": one,
-	"items": one | list, "additionalItems": one, "unevaluatedItems": one, "contains": one,
-	"prefixItems": list, "allOf": list, "anyOf": list, "oneOf": list,
-	"not": one, "if": one, "then": one, "else": one,
+// applicator is how a keyword holds subschemas; 0 where it holds none.
+func applicator(keyword string) shape {
+	switch keyword {
+	case "$defs", "definitions", "properties", "patternProperties", "dependentSchemas":
+		return dictionary
+	case "dependencies":
+		return mixed
+	case "additionalProperties", "unevaluatedProperties", "propertyNames", "additionalItems", "unevaluatedItems", "contains", "not", "if", "then", "else":
+		return one
+	case "items":
+		return one | list
+	case "prefixItems", "allOf", "anyOf", "oneOf":
+		return list
+	}
+	return 0
 }
 
 // scan notes every subschema's place and every name that a reference can use.
@@ -157,8 +163,8 @@ func (c *compiler) scan(v *Value, path string, in *resource) error {
 	}
 	for i := range v.Members {
 		m := &v.Members[i]
-		shape, ok := applicators[m.Name]
-		if !ok || !c.dialect.knows(m.Name) {
+		shape := applicator(m.Name)
+		if shape == 0 || !c.dialect.knows(m.Name) {
 			continue
 		}
 		if err := c.scanKeyword(v, m, shape, path+"/"+m.Name, in); err != nil {
