@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,9 +48,12 @@ esac`)
 		t.Fatal(err)
 	}
 	defer rt.Close(ctx)
+	var mu sync.Mutex
 	ran := map[string]int{}
 	named := func(name string) tool.Tool {
 		return tool.Tool{Name: name, Description: "d", Handler: func(context.Context, tool.Call) (tool.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			ran[name]++
 			return tool.Result{Text: name + " ran"}, nil
 		}}

@@ -66,6 +66,13 @@ func TestVerdicts(t *testing.T) {
 		"two objects":         {"preToolUse", `echo '{"permissionDecision":"allow"}'; echo '{"permissionDecision":"deny"}'`, "", "", "not one JSON object"},
 		"too much":            {"preToolUse", `printf '{"a":"'; head -c 1100000 /dev/zero | tr '\0' x; printf '"}'`, "", "", "more than"},
 		"progress":            {"preToolUse", "echo '{\"type\":\"progress\",\"message\":\"m\"}'\nprintf '{\\n\"permissionDecision\":\"ask\"}\\n'\necho '{\"type\":\"progress\"}'", `{"permissionDecision":"ask"}`, "", ""},
+		"text above":          {"preToolUse", `echo checking; printf '{\n"permissionDecision":"deny"}'`, `{"permissionDecision":"deny"}`, "", ""},
+		"text below":          {"preToolUse", `echo '{"permissionDecision":"allow"}'; echo checked`, "", "", "not one JSON object"},
+		"much above":          {"preToolUse", `head -c 1100000 /dev/zero | tr '\0' '\n'; echo '{"permissionDecision":"deny"}'`, "", "", "more than"},
+		"a list":              {"preToolUse", `printf '[\n{"a":1}\n]'`, "", "", ""},
+		"byte order mark":     {"preToolUse", `printf '\357\273\277{"permissionDecision":"deny"}'`, `{"permissionDecision":"deny"}`, "", ""},
+		"UTF-16":              {"preToolUse", `printf '\377\376{\0}\0'`, "", "", "UTF-16"},
+		"in another case":     {"preToolUse", `echo '{"PermissionDecision":"deny","permissionDecision":"allow"}'`, `{"permissionDecision":"deny"}`, "", ""},
 		"result":              {"postToolUse", `echo '{"additionalContext":"x"}'`, `{"additionalContext":"x"}`, "", ""},
 		"result, exit 2":      {"postToolUse", `echo careful >&2; exit 2`, "", "careful", ""},
 		"result, exit 1":      {"postToolUse", `exit 1`, "", "", "exit code 1"},
@@ -121,6 +128,12 @@ func TestOrder(t *testing.T) {
 	out, _, err := ask(t, hooks, "preToolUse", call)
 	if want := `{"additionalContext":"a\n\nb","permissionDecision":"deny"}`; out != want || err != nil {
 		t.Errorf("%s %v, not %s", out, err, want)
+	}
+	// So does a decision that is not known, which denies as well.
+	hooks = parse(t, `{"hooks":{"preToolUse":[
+		{"bash":"echo '{\"permissionDecision\":\"block\"}'"}, {"bash":"echo '{\"permissionDecision\":\"allow\"}'"}]}}`)
+	if out, _, err := ask(t, hooks, "preToolUse", call); out != `{"permissionDecision":"block"}` || err != nil {
+		t.Errorf("%s %v", out, err)
 	}
 	if out, _, err := ask(t, hooks, "postToolUse", call); out != "" || err != nil {
 		t.Errorf("an event without hooks: %s %v", out, err)

@@ -75,7 +75,7 @@ func (r *Runner) Ask(ctx context.Context, hooks []Hook, event string, raw json.R
 		case event != "userPromptSubmitted": // in this format it is told only
 			merged = merge(merged, out)
 		}
-		if string(merged["permissionDecision"]) == `"deny"` {
+		if Stands(merged["permissionDecision"]) {
 			break
 		}
 	}
@@ -89,6 +89,16 @@ func (r *Runner) warn(h *Hook, text string) {
 	if r.Warn != nil {
 		r.Warn(fmt.Sprintf("The hook %s of %s: %s", h.Name, h.Source.Name, text))
 	}
+}
+
+// Stands reports whether no later answer changes a permissionDecision: it denies, or it
+// is none that is known, which denies too.
+func Stands(decision json.RawMessage) bool {
+	switch string(decision) {
+	case "", "null", `"allow"`, `"ask"`:
+		return false
+	}
+	return true
 }
 
 // merge adds a hook's answer to those before it: contexts are joined, other values
@@ -177,26 +187,40 @@ func (r *Runner) verdict(h *Hook, code int, out *bound, said string) (map[string
 }
 
 // answered reads the answer of a command. Lines that tell of its progress are no part
-// of it, and a text that is no object is none; what begins as one and is not is an
-// error.
+// of it, nor is text above it, and a text that is no object is none; what begins as one
+// and is not is an error, and so is what was not read to its end.
 func answered(out *bound) (map[string]json.RawMessage, error) {
+	said := bytes.TrimPrefix(out.bytes(), []byte("\ufeff"))
+	switch {
+	case out.over():
+		return nil, fmt.Errorf("it printed more than %d bytes", maxOutput)
+	case bytes.HasPrefix(said, []byte{0xff, 0xfe}), bytes.HasPrefix(said, []byte{0xfe, 0xff}):
+		return nil, errors.New("what it printed is UTF-16: UTF-8 is read")
+	}
 	var rest bytes.Buffer
-	for line := range bytes.Lines(out.bytes()) {
+	at := -1 // of the first line that begins as an object
+	for line := range bytes.Lines(said) {
 		var p struct {
 			Type string `json:"type"`
 		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] == '{' && json.Unmarshal(trimmed, &p) == nil && p.Type == "progress" {
+		trimmed := bytes.TrimSpace(line)
+		object := len(trimmed) > 0 && trimmed[0] == '{'
+		if object && json.Unmarshal(trimmed, &p) == nil && p.Type == "progress" {
 			continue
+		}
+		if object && at < 0 {
+			at = rest.Len()
 		}
 		rest.Write(line)
 	}
-	text := bytes.TrimSpace(rest.Bytes())
-	switch {
-	case len(text) == 0 || text[0] != '{':
+	if at < 0 {
 		return nil, nil
-	case out.over():
-		return nil, fmt.Errorf("it printed more than %d bytes", maxOutput)
 	}
+	text := rest.Bytes()
+	if bytes.TrimSpace(text)[0] != '{' && json.Valid(text) { // a list with an object in it
+		return nil, nil
+	}
+	text = text[at:]
 	var answer map[string]json.RawMessage
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, errors.New("what it printed is not one JSON object")
@@ -204,8 +228,18 @@ func answered(out *bound) (map[string]json.RawMessage, error) {
 	return answer, nil
 }
 
-// lift takes what plugins of other agents answer as the protocol's members.
+// lift takes what plugins of other agents answer as the protocol's members. Their names
+// are read in any case, as the protocol's are.
 func lift(h *Hook, answer map[string]json.RawMessage) map[string]json.RawMessage {
+	const decision = "permissionDecision"
+	for k, v := range answer {
+		if k != decision && strings.EqualFold(k, decision) {
+			delete(answer, k)
+			if !Stands(answer[decision]) {
+				answer[decision] = v
+			}
+		}
+	}
 	var special map[string]json.RawMessage
 	if json.Unmarshal(answer["hookSpecificOutput"], &special) == nil {
 		for from, to := range map[string]string{

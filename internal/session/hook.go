@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/transom-run/transom/internal/hookfile"
 	"github.com/transom-run/transom/internal/turn"
 )
 
@@ -161,9 +163,10 @@ func merge(have map[string]json.RawMessage, out json.RawMessage) (map[string]jso
 	if have == nil {
 		return fields, nil
 	}
+	stands := hookfile.Stands(have["permissionDecision"])
 	for k, v := range fields {
-		if k == "permissionDecision" && string(have[k]) == `"deny"` || string(v) == "null" {
-			continue
+		if stands && strings.HasPrefix(k, "permissionDecision") || string(v) == "null" {
+			continue // the decision and its reason
 		}
 		have[k] = v
 	}

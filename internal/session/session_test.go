@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -654,5 +655,19 @@ func TestResume(t *testing.T) {
 	}
 	if got, want := prompts(r.model.seen()[1]), "system:SYS user:SEED"; got != want {
 		t.Errorf("request %q, want %q", got, want)
+	}
+}
+
+// A denial stands whatever is answered after it, with its reason; so does a decision
+// that is not known.
+func TestMergeOfAnswers(t *testing.T) {
+	for _, first := range []string{"deny", "block"} {
+		have, err := merge(nil, json.RawMessage(`{"permissionDecision":"`+first+`","permissionDecisionReason":"no"}`))
+		if err == nil {
+			have, err = merge(have, json.RawMessage(`{"permissionDecision":"allow","permissionDecisionReason":"yes","additionalContext":"c"}`))
+		}
+		if got, _ := json.Marshal(have); err != nil || string(got) != `{"additionalContext":"c","permissionDecision":"`+first+`","permissionDecisionReason":"no"}` {
+			t.Errorf("%s %v", got, err)
+		}
 	}
 }
