@@ -108,11 +108,13 @@ func (l *link) why(err error) string {
 	if errors.Is(err, sdk.ErrConnectionClosed) || denied != nil || l.proc != nil && !errors.As(err, &said) {
 		t := time.NewTimer(noteTime)
 		defer t.Stop()
+		gone := errors.Is(err, sdk.ErrConnectionClosed)
 		select {
 		case <-l.noted:
-		case <-t.C:
+			gone = true
+		case <-t.C: // or it is there, and its answer cannot be read
 		}
-		if denied == nil {
+		if denied == nil && gone {
 			return l.host.cfg.Redact(fmt.Sprintf("MCP server '%s' is gone: %s", l.name, l.ending()))
 		}
 	}

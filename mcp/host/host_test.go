@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -328,6 +329,29 @@ func TestCrash(t *testing.T) {
 	}
 	if got := r.call("s-where", `{}`); got.Type != "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A server whose answer cannot be read is not said to be gone, and can be called again.
+func TestUnreadable(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t, nil)
+	r.set(map[string]mcp.Server{"s": {Command: "sh", Args: []string{"-c", `while read -r l; do
+		id=$(printf '%s' "$l" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+		case "$l" in
+		*'"initialize"'*) a='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
+		*tools/list*) a='"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}' ;;
+		*tools/call*) a='"result":{"content":[{"type":"hologram"}]}' ;;
+		*) a='"error":{"code":-32601,"message":"no"}' ;;
+		esac
+		[ -z "$id" ] || printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$a"
+	done`}}})
+	for range 2 {
+		if got := r.call("s-t", `{}`); got.Type != tool.Failure || strings.Contains(got.Text, "gone") || !strings.Contains(got.Text, "hologram") {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 
