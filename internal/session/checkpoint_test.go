@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,11 +70,12 @@ func TestCheckpointGrows(t *testing.T) {
 		if i == 100 {
 			goBack(t, s, last)
 		}
+		rested(s)
 		other, _, err := store.Open(ctx, "s")
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The checkpoint of the turn before was made before this one began.
+		// The checkpoint of the turn before was made while the session rested.
 		if pos, _, ok := other.(eventlog.Checkpointer).LoadCheckpoint(); before > checkpointEvery && (i < 200 || i > 225) && (!ok || pos < before-extendEvery) {
 			t.Fatalf("turn %d: the checkpoint is at %d (%v), the log ended at %d", i, pos, ok, before)
 		}
@@ -99,6 +101,15 @@ func TestCheckpointGrows(t *testing.T) {
 		t.Errorf("the checkpoint is at %d (%v), the log ends at %d", pos, ok, end.End())
 	}
 	sameFold(t, end)
+}
+
+// rested waits until a session has nothing to do: not even a checkpoint.
+func rested(s *Session) {
+	for rests := false; !rests; runtime.Gosched() {
+		s.box.mu.Lock()
+		rests = s.box.resting
+		s.box.mu.Unlock()
+	}
 }
 
 // sameFold holds what a checkpoint leads to against what the log does.
