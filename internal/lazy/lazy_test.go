@@ -35,7 +35,7 @@ func TestRegexp(t *testing.T) {
 	if !r.Get().MatchString("aa") || r.Get().MatchString("ab") {
 		t.Error("matches something else")
 	}
-	if r.Get() != r.Get() {
+	if first := r.Get(); first != r.Get() {
 		t.Error("compiled again")
 	}
 	defer func() {
