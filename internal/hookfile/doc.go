@@ -24,6 +24,6 @@
 // # Errors
 //
 // A hook that fails where it has a say (before a tool, on its result, on the text that
-// the model reads) is an error: it has not consented. Where it has none it is a
-// warning.
+// the model reads) is an error: it has not consented. So is one that cannot be read.
+// Where it has none it is a warning.
 package hookfile

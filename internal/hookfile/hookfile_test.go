@@ -195,21 +195,23 @@ func TestMatchers(t *testing.T) {
 // Files that are none, and hooks in them that cannot be used.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`: "no file of hooks", `[]`: "no file of hooks", `{"version":2}`: "version is 2", `{"hooks":{"preToolUse":{}}}`: "no list", `{"hooks":[]}`: "no file of hooks",
+		`{`: "no file of hooks", `[]`: "no file of hooks", `{"version":2}`: "version is 2", `{"hooks":[]}`: "no file of hooks",
 	} {
 		if _, _, err := Parse([]byte(text), Source{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	hooks, problems, err := Parse([]byte("\ufeff"+`{"version":1,"hooks":{
-		"preToolUse":[{"type":"http","url":"https://x"},{"bash":3},{},{"bash":"a","exec":"b"},{"bash":"a","timeoutSec":0},{"command":"kept","timeout":7}],
+		"preToolUse":[{"type":"http","url":"https://x"},{"command":"timely","timeoutSec":0},{"command":"kept","timeout":7}],
+		"sessionStart":[{"bash":3},{},{"bash":"a","exec":"b"}],
 		"postToolUse":[{"bash":"a","matcher":"("}],"notification":[{"bash":"a"}],"permissionRequest":[],
 		"Stop":[{"hooks":[{"type":"command","command":"inner","timeout":1e300}]}]}}`), Source{Name: "p"})
-	if err != nil || len(hooks) != 2 || hooks[0].Shell != "inner" || hooks[0].Event != "agentStop" || hooks[0].Limit != maxLimit || hooks[1].Shell != "kept" || hooks[1].Limit != 7*time.Second {
+	if err != nil || len(hooks) != 3 || hooks[0].Shell != "inner" || hooks[0].Event != "agentStop" || hooks[0].Limit != maxLimit ||
+		hooks[1].Shell != "timely" || hooks[1].Limit != defaultLimit || hooks[2].Shell != "kept" || hooks[2].Limit != 7*time.Second {
 		t.Errorf("%+v %v", hooks, err)
 	}
 	all := strings.Join(problems, "\n")
-	for _, want := range []string{`type "http"`, "no command", "both exec", "its time of 0", "matcher", `"notification" are not run`, "cannot unmarshal"} {
+	for _, want := range []string{`type "http"`, "no command", "both exec", "its time of 0", "matcher", `"notification" are not run`, "its bash cannot be a JSON number"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no problem says %q:\n%s", want, all)
 		}
@@ -219,6 +221,49 @@ func TestParse(t *testing.T) {
 	}
 	if hooks, problems, err := Parse([]byte(`{"disableAllHooks":true,"hooks":{"preToolUse":[{"bash":"a"}]}}`), Source{}); hooks != nil || problems != nil || err != nil {
 		t.Errorf("disabled: %v %v %v", hooks, problems, err)
+	}
+}
+
+// A guard that cannot be read is not lost: its event's calls are denied, by a reason that
+// names the file and what is wrong there. A lone hook is read as a list of one, and a time
+// that is none as 30 s.
+func TestGuardsAreKept(t *testing.T) {
+	const deny = `{"permissionDecision":"deny"}`
+	const good = `"bash":"echo '{\"permissionDecision\":\"deny\"}'"`
+	for name, tc := range map[string]struct {
+		hooks    string // of preToolUse
+		out, err string
+		problems int
+	}{
+		"an object":           {`{` + good + `}`, deny, "", 1},
+		"a negative time":     {`[{` + good + `,"timeoutSec":-5}]`, deny, "", 1},
+		"hardly any time":     {`[{` + good + `,"timeoutSec":1e-300}]`, "", "did not end within 1ns", 0},
+		"a time as text":      {`[{"bash":"true","timeoutSec":"10"}]`, "", `a hook of "preToolUse" in hooks.json cannot be read: its timeoutSec cannot be a JSON string`, 1},
+		"a text":              {`"./check.sh"`, "", "no object but a JSON string", 2},
+		"null":                {`[null]`, "", "names no command", 1},
+		"a misspelt command":  {`[{"comand":"./check.sh"}]`, "", "names no command", 1},
+		"two commands":        {`[{"bash":"true","exec":"true"}]`, "", "both exec and a command line", 1},
+		"a group of one":      {`[{"matcher":"bash","hooks":{"command":"true"}}]`, "", "its hooks cannot be a JSON object", 1},
+		"a group in a group":  {`[{"hooks":[{"hooks":[{"command":"true"}]}]}]`, "", "names no command", 1},
+		"several":             {`[{"bash":1},{"bash":2},{"bash":"true"}]`, "", "its bash cannot be a JSON number", 2},
+		"too many":            {`[` + strings.Repeat(`{"bash":"true","matcher":"edit"},`, maxHooks) + `{"bash":"true"}]`, "", "more than 200", 1},
+		"of another system":   {`[{"powershell":"exit 2"}]`, "", "", 1},
+		"after one that says": {`[{` + good + `},{"bash":1}]`, deny, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hooks, problems, err := Parse([]byte(`{"hooks":{"preToolUse":`+tc.hooks+`}}`), Source{Name: "the plugin p", File: "hooks.json"})
+			if err != nil || len(problems) != tc.problems {
+				t.Errorf("%v, problems %q", err, problems)
+			}
+			out, _, err := ask(t, hooks, "preToolUse", call)
+			if out != tc.out || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	}
+	file := Unread(Source{Name: "the plugin p", File: "hooks.json"}, errors.New("it is gone"))
+	if _, _, err := ask(t, []Hook{file}, "preToolUse", call); err == nil || !strings.Contains(err.Error(), "the hooks of hooks.json cannot be read: it is gone") {
+		t.Errorf("a whole file: %v", err)
 	}
 }
 
@@ -233,7 +278,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range hooks {
 			h := &hooks[i]
-			if h.Event == "" || h.Shell == "" && len(h.Exec) == 0 || h.Limit <= 0 || h.Limit > maxLimit {
+			if h.Event == "" || h.unread == "" && (h.Shell == "" && len(h.Exec) == 0 || h.Limit <= 0 || h.Limit > maxLimit) {
 				t.Errorf("%+v", h)
 			}
 			in := input{"toolName": json.RawMessage(`"bash"`), "timestamp": json.RawMessage("1")}

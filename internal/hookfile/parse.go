@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +19,7 @@ import (
 // Source is where hooks come from.
 type Source struct {
 	Name string // in messages, such as "plugin p"
+	File string // as people know it, such as "hooks.json"
 	Root string // the plugin's directory, absolute; "" is none
 }
 
@@ -36,6 +37,16 @@ type Hook struct {
 	Limit time.Duration
 
 	match matcher
+	// unread is why this is no hook, but stands for one that cannot be read: asked, it
+	// fails.
+	unread string
+}
+
+// Unread is a hook before tools that stands for those of a file that cannot be read:
+// it denies every call, since one of them might have.
+func Unread(from Source, err error) Hook {
+	const event = "preToolUse"
+	return Hook{Source: from, Event: event, Name: event, match: matcher{none: true}, unread: fmt.Sprintf("the hooks of %s cannot be read: %v", from.File, err)}
 }
 
 // names are the events of the format that Transom knows, in lower case.
@@ -74,8 +85,9 @@ type entry struct {
 	Hooks      []json.RawMessage `json:"hooks"`
 }
 
-// Parse reads a file of hooks. A hook that cannot be used is left out and named in
-// problems; an error is a file that is none.
+// Parse reads a file of hooks. One that cannot be read is named in problems: where it
+// would have a say, one that fails takes its place, elsewhere it is left out. An error is
+// a file that is none; see [Unread].
 func Parse(raw []byte, from Source) (hooks []Hook, problems []string, err error) {
 	var file struct {
 		Version  *int                       `json:"version"`
@@ -95,7 +107,8 @@ func Parse(raw []byte, from Source) (hooks []Hook, problems []string, err error)
 	for _, name := range slices.Sorted(maps.Keys(file.Hooks)) {
 		var list []json.RawMessage
 		if err := json.Unmarshal(file.Hooks[name], &list); err != nil {
-			return nil, nil, fmt.Errorf("its hooks of %q are no list", name)
+			p.problem("the hooks of %q are no list, so they are read as a list of one", name)
+			list = []json.RawMessage{file.Hooks[name]}
 		}
 		event, known := names.Get()[strings.ToLower(name)]
 		if !known && len(list) > 0 {
@@ -121,11 +134,40 @@ func (p *parser) problem(format string, args ...any) {
 	}
 }
 
+// unread names a hook that cannot be read. Of those of an event one is enough to deny.
+func (p *parser) unread(event, name, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	if !decides(event) {
+		p.problem("a hook of %q was left out: %s", name, why)
+		return
+	}
+	p.problem("a hook of %q cannot be read, and counts as one that failed: %s", name, why)
+	if slices.ContainsFunc(p.hooks, func(h Hook) bool { return h.Event == event && h.unread != "" }) {
+		return
+	}
+	p.hooks = append(p.hooks, Hook{
+		Source: p.from, Event: event, Name: name, match: matcher{none: true},
+		unread: fmt.Sprintf("a hook of %q in %s cannot be read: %s", name, p.from.File, why),
+	})
+}
+
+// misread is why a hook is none, in words for who wrote it.
+func misread(err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return err.Error()
+	case wrong.Field == "":
+		return "it is no object but a JSON " + wrong.Value
+	}
+	return fmt.Sprintf("its %s cannot be a JSON %s", wrong.Field, wrong.Value)
+}
+
 // take reads one hook, or a group of them.
 func (p *parser) take(event, name string, raw json.RawMessage, group *string) {
 	var e entry
 	if err := json.Unmarshal(raw, &e); err != nil {
-		p.problem("a hook of %q was left out: %v", name, err)
+		p.unread(event, name, "%s", misread(err))
 		return
 	}
 	if e.Hooks != nil && group == nil {
@@ -144,11 +186,14 @@ func (p *parser) take(event, name string, raw json.RawMessage, group *string) {
 	case e.Type != "" && e.Type != "command":
 		p.problem("a hook of %q was left out: hooks of the type %q are not run, only commands", name, e.Type)
 		return
+	case cmp.Or(e.Bash, e.PowerShell, e.Command, e.Exec) == "":
+		p.unread(event, name, "it names no command")
+		return
 	case h.Shell == "" && e.Exec == "":
 		p.problem("a hook of %q was left out: it names no command for this system", name)
 		return
 	case e.Exec != "" && cmp.Or(e.Bash, e.PowerShell, e.Command) != "":
-		p.problem("a hook of %q was left out: it has both exec and a command line", name)
+		p.unread(event, name, "it has both exec and a command line")
 		return
 	}
 	for i := range h.Exec {
@@ -156,13 +201,13 @@ func (p *parser) take(event, name string, raw json.RawMessage, group *string) {
 	}
 	h.Dir = p.from.expand(e.Dir)
 	if limit := cmp.Or(e.TimeoutSec, e.Timeout); limit != nil {
-		if math.IsNaN(*limit) || *limit <= 0 {
-			p.problem("a hook of %q was left out: its time of %v s is none", name, *limit)
-			return
-		}
-		h.Limit = maxLimit
-		if *limit < maxLimit.Seconds() {
-			h.Limit = time.Duration(*limit * float64(time.Second))
+		switch {
+		case *limit <= 0: // JSON has no NaN
+			p.problem("a hook of %q has %v: its time of %v s is none", name, defaultLimit, *limit)
+		case *limit < maxLimit.Seconds():
+			h.Limit = max(time.Duration(*limit*float64(time.Second)), 1)
+		default:
+			h.Limit = maxLimit
 		}
 	}
 	if e.Matcher == nil {
@@ -176,8 +221,8 @@ func (p *parser) take(event, name string, raw json.RawMessage, group *string) {
 		}
 		p.problem("the matcher of a hook of %q cannot be read, so it is asked about every tool: %v", name, bad)
 	}
-	if len(p.hooks) == maxHooks {
-		p.problem("more than %d hooks: the rest was left out", maxHooks)
+	if len(p.hooks) >= maxHooks {
+		p.unread(event, name, "the file has more than %d", maxHooks)
 		return
 	}
 	p.hooks = append(p.hooks, h)

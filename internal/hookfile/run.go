@@ -122,6 +122,9 @@ func merge(have, more map[string]json.RawMessage) map[string]json.RawMessage {
 
 // run runs one hook.
 func (r *Runner) run(ctx context.Context, h *Hook, in input) (map[string]json.RawMessage, error) {
+	if h.unread != "" {
+		return nil, errors.New(h.unread + ". Mend it, or disable the plugin")
+	}
 	payload, err := in.payload(h)
 	if err != nil {
 		return nil, err

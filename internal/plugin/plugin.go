@@ -217,12 +217,19 @@ func Expand(raw json.RawMessage, root string) json.RawMessage {
 }
 
 // hooks reads hooks.json, or else hooks/hooks.json, and what the manifest says or where
-// it says it is.
+// it says it is. Where those of a file cannot be read, one that denies takes their place.
 func (p *Plugin) hooks(root *os.Root, named json.RawMessage) {
+	from := func(where string) hookfile.Source {
+		return hookfile.Source{Name: "the plugin " + p.Name, File: where, Root: p.Dir}
+	}
+	unread := func(where string, err error) {
+		p.problem("the hooks of %s cannot be read, so no tool is run: %v", where, err)
+		p.Hooks = append(p.Hooks, hookfile.Unread(from(where), err))
+	}
 	take := func(where string, raw []byte) {
-		found, problems, err := hookfile.Parse(raw, hookfile.Source{Name: "the plugin " + p.Name, Root: p.Dir})
+		found, problems, err := hookfile.Parse(raw, from(where))
 		if err != nil {
-			p.problem("the hooks of %s are not run: %v", where, err)
+			unread(where, err)
 		}
 		for _, text := range problems {
 			p.problem("%s: %s", where, text)
@@ -231,7 +238,7 @@ func (p *Plugin) hooks(root *os.Root, named json.RawMessage) {
 	}
 	var files, more paths
 	for _, f := range []string{"hooks.json", "hooks/hooks.json"} {
-		if exists(root, f) {
+		if _, err := root.Lstat(f); err == nil { // a link that leads nowhere is one that cannot be read
 			files = append(files, f)
 			break
 		}
@@ -241,8 +248,12 @@ func (p *Plugin) hooks(root *os.Root, named json.RawMessage) {
 	case len(named) == 0 || string(named) == "null":
 	case json.Unmarshal(named, &more) == nil:
 		for _, f := range more {
-			if f, ok := p.inside(f); ok && !slices.Contains(files, f) {
-				files = append(files, f)
+			at, ok := p.inside(f)
+			switch {
+			case !ok:
+				p.Hooks = append(p.Hooks, hookfile.Unread(from(f), errors.New("the path leads out of the plugin")))
+			case !slices.Contains(files, at):
+				files = append(files, at)
 			}
 		}
 	case json.Unmarshal(named, &inline) == nil && inline["hooks"] == nil:
@@ -254,7 +265,7 @@ func (p *Plugin) hooks(root *os.Root, named json.RawMessage) {
 	for _, f := range files {
 		raw, err := read(root, f)
 		if err != nil {
-			p.problem("the hooks of %s are not run: %v", f, err)
+			unread(f, err)
 			continue
 		}
 		take(f, raw)

@@ -141,13 +141,13 @@ func FuzzManifests(f *testing.F) {
 	})
 }
 
-// Hooks stand in a file, in several, or in the manifest itself; a file that is none is
-// a problem, and the rest of the plugin stays.
+// Hooks stand in a file, in several, or in the manifest itself; in the place of a file
+// that cannot be read is a hook that denies, and the rest of the plugin stays.
 func TestHooks(t *testing.T) {
 	for manifest, want := range map[string]string{
-		`{}`: "root", `{"hooks":"./more.json"}`: "root more", `{"hooks":["more.json","../out.json","hooks.json"]}`: "root more",
+		`{}`: "root", `{"hooks":"./more.json"}`: "root more", `{"hooks":["more.json","../out.json","hooks.json"]}`: "deny root more",
 		`{"hooks":{"preToolUse":[{"bash":"inline"}]}}`: "inline root", `{"hooks":{"hooks":{"preToolUse":[{"bash":"inline"}]}}}`: "inline root",
-		`{"hooks":"bad.json"}`: "root", `{"hooks":3}`: "root",
+		`{"hooks":"bad.json"}`: "root deny", `{"hooks":"none.json"}`: "root deny", `{"hooks":"link.json"}`: "root deny", `{"hooks":3}`: "deny root",
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "plugin.json"), manifest)
@@ -155,19 +155,34 @@ func TestHooks(t *testing.T) {
 		put(t, filepath.Join(dir, "hooks", "hooks.json"), `{"hooks":{"preToolUse":[{"bash":"not beside the other"}]}}`)
 		put(t, filepath.Join(dir, "more.json"), `{"hooks":{"preToolUse":[{"bash":"more"}]}}`)
 		put(t, filepath.Join(dir, "bad.json"), `{"version":7}`)
+		if err := os.Symlink("/etc/none", filepath.Join(dir, "link.json")); err != nil {
+			t.Fatal(err)
+		}
 		p, err := Load(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, h := range p.Hooks {
-			got = append(got, h.Shell)
+			what := h.Shell
+			if what == "" && h.Event == "preToolUse" {
+				what = "deny"
+			}
+			got = append(got, what)
 		}
 		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s: %s", manifest, diff)
 		}
-		if bad := strings.Contains(manifest, "bad") || strings.Contains(manifest, "../out") || strings.Contains(manifest, "3"); bad != (len(p.Problems) > 0) {
+		if bad := strings.Contains(manifest, "bad") || strings.Contains(manifest, "none") || strings.Contains(manifest, "link") || strings.Contains(manifest, "../out") || strings.Contains(manifest, "3"); bad != (len(p.Problems) > 0) {
 			t.Errorf("%s: problems %q", manifest, p.Problems)
 		}
+	}
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "plugin.json"), `{}`)
+	if err := os.Symlink("/etc/none", filepath.Join(dir, "hooks.json")); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Load(dir); err != nil || len(p.Hooks) != 1 || len(p.Problems) != 1 {
+		t.Errorf("a link that leads out: %+v, %v", p, err)
 	}
 }
