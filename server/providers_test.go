@@ -226,6 +226,10 @@ func TestAddProviders(t *testing.T) {
 		c.fails(-32602, "session.provider.add", bad)
 	}
 	c.fails(-32602, "session.create", obj{"sessionId": "t", "models": []obj{{"id": "x", "provider": "nobody"}}})
+	refused := c.fails(-32602, "session.create", obj{"sessionId": "t", "provider": obj{"baseUrl": "https://c.invalid", "maxPromptTokens": -5}})
+	if !strings.Contains(refused, "provider.maxPromptTokens is -5") {
+		t.Errorf("refused by %q", refused)
+	}
 	c.ok("session.model.switchTo", obj{"sessionId": "s", "modelId": "b/n"})
 	c.prompt("s", "hello")
 	token := c.awaitAsked(0, "providerToken.getToken")

@@ -99,6 +99,8 @@ func TestRefusals(t *testing.T) {
 		{"transport", Config{Provider: &Provider{Transport: "pigeon", BaseURL: base}}, CodeUnsupported, `provider.transport`},
 		{"type by environment", Config{Getenv: env("COPILOT_PROVIDER_BASE_URL", base, "COPILOT_PROVIDER_TYPE", "cohere")}, CodeUnsupported, `COPILOT_PROVIDER_TYPE "cohere"`},
 		{"no number", Config{Getenv: env("COPILOT_PROVIDER_BASE_URL", base, "COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "64k")}, "", `"64k", which is not a number`},
+		{"a negative window", Config{Provider: &Provider{BaseURL: base, MaxPromptTokens: -5}}, "", "provider.maxPromptTokens is -5, which is not a number of tokens"},
+		{"a negative length", Config{Provider: &Provider{BaseURL: base, MaxOutputTokens: -1}}, "", "provider.maxOutputTokens is -1, which"},
 		{"no URL", Config{Provider: &Provider{}}, "", "base URL"},
 		{"bad API URL", Config{SessionToken: "t", Getenv: env("COPILOT_API_URL", "x")}, "", "model API"},
 	}

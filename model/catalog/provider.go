@@ -3,7 +3,9 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,15 +53,35 @@ type server interface {
 }
 
 // settingNames are the names of settings in errors.
-type settingNames struct{ kind, wire, transport, credentials string }
+type settingNames struct{ kind, wire, transport, credentials, prompt, output string }
 
-var sessionNames = settingNames{"provider.type", "provider.wireApi", "provider.transport", "provider.apiKey or provider.bearerToken of the session"}
+var sessionNames = settingNames{"provider.type", "provider.wireApi", "provider.transport", "provider.apiKey or provider.bearerToken of the session",
+	"provider.maxPromptTokens", "provider.maxOutputTokens"}
 
 var environmentNames = settingNames{"COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_TRANSPORT",
-	"COPILOT_PROVIDER_API_KEY or COPILOT_PROVIDER_BEARER_TOKEN"}
+	"COPILOT_PROVIDER_API_KEY or COPILOT_PROVIDER_BEARER_TOKEN", maxPromptVar, maxOutputVar}
+
+// The variables that name limits.
+const (
+	maxPromptVar = "COPILOT_PROVIDER_MAX_PROMPT_TOKENS"
+	maxOutputVar = "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS"
+)
+
+// limits refuses limits that are none; 0 is one that is not known.
+func limits(of map[string]int) error {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if of[name] < 0 {
+			return setup("%s is %d, which is not a number of tokens. Leave it out where the limit is not known.", name, of[name])
+		}
+	}
+	return nil
+}
 
 // open opens a provider. The warnings are for people.
 func (p *Provider) open(names settingNames, client *http.Client) (s server, warnings []string, err error) {
+	if err := limits(map[string]int{names.prompt: p.MaxPromptTokens, names.output: p.MaxOutputTokens}); err != nil {
+		return nil, nil, err
+	}
 	kind, wireAPI, transport := strings.ToLower(p.Type), strings.ToLower(p.WireAPI), strings.ToLower(p.Transport)
 	switch kind {
 	case "", "openai", "azure", "anthropic":
@@ -122,7 +144,7 @@ func fromEnvironment(base string, env func(string) string) (*Provider, error) {
 		APIKey:          env("COPILOT_PROVIDER_API_KEY"), BearerToken: env("COPILOT_PROVIDER_BEARER_TOKEN"),
 		ModelID: env("COPILOT_PROVIDER_MODEL_ID"), WireModel: env("COPILOT_PROVIDER_WIRE_MODEL"),
 	}
-	for name, to := range map[string]*int{"COPILOT_PROVIDER_MAX_PROMPT_TOKENS": &p.MaxPromptTokens, "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": &p.MaxOutputTokens} {
+	for name, to := range map[string]*int{maxPromptVar: &p.MaxPromptTokens, maxOutputVar: &p.MaxOutputTokens} {
 		v := strings.TrimSpace(env(name))
 		if v == "" {
 			continue

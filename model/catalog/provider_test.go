@@ -233,6 +233,10 @@ func TestRegistryChanges(t *testing.T) {
 		{nil, []Entry{{ID: "m", Provider: "c"}}, `names the provider "c"`},
 		{nil, []Entry{{ID: "m", Provider: "a"}}, `Two models have the name "a/m"`},
 		{nil, []Entry{{Provider: "a"}}, "has no id"},
+		{[]Named{{"c", Provider{BaseURL: "http://x", MaxOutputTokens: -2}}}, nil, `providers["c"].maxOutputTokens is -2`},
+		{nil, []Entry{{ID: "k", Provider: "a", MaxPromptTokens: -3}}, `models["a/k"].maxPromptTokens is -3`},
+		{nil, []Entry{{ID: "k", Provider: "a", MaxContextTokens: -4}}, `models["a/k"].maxContextWindowTokens is -4`},
+		{nil, []Entry{{ID: "k", Provider: "a", MaxOutputTokens: -5}}, `models["a/k"].maxOutputTokens is -5`},
 	} {
 		_, err := one.Add(tt.p, tt.e)
 		var e *model.Error

@@ -89,6 +89,12 @@ func NewRegistry(client *http.Client, providers []Named, entries []Entry) (*Regi
 		case r.open[e.key()] != nil:
 			return nil, setup("Two models have the name %q. Give each its own id.", e.key())
 		}
+		at := fmt.Sprintf("models[%q].", e.key())
+		if err := limits(map[string]int{
+			at + "maxPromptTokens": e.MaxPromptTokens, at + "maxContextWindowTokens": e.MaxContextTokens, at + "maxOutputTokens": e.MaxOutputTokens,
+		}); err != nil {
+			return nil, err
+		}
 		own := p.Provider
 		own.WireModel = first(e.WireModel, e.ID)
 		if e.MaxOutputTokens > 0 {
@@ -105,7 +111,8 @@ func NewRegistry(client *http.Client, providers []Named, entries []Entry) (*Regi
 
 func namesOf(provider string) settingNames {
 	at := fmt.Sprintf("providers[%q].", provider)
-	return settingNames{at + "type", at + "wireApi", at + "transport", at + "apiKey or " + at + "bearerToken of the session"}
+	return settingNames{at + "type", at + "wireApi", at + "transport", at + "apiKey or " + at + "bearerToken of the session",
+		at + "maxPromptTokens", at + "maxOutputTokens"}
 }
 
 func describe(e *Entry, p *Provider) model.Info {
