@@ -31,6 +31,8 @@ type Guarded struct {
 	Prefix string
 	// Lifetime is how long access tokens are good for; 0 says nothing of it.
 	Lifetime time.Duration
+	// Expires is written in the place of what Lifetime says.
+	Expires json.RawMessage
 	// Rotate: a refresh token is good for one use; a second use revokes all that came
 	// of its login.
 	Rotate bool
@@ -404,6 +406,9 @@ func (g *Guarded) give(w http.ResponseWriter, of grant, kind string) {
 	if g.Lifetime > 0 {
 		out["expires_in"] = int(g.Lifetime.Seconds())
 		of.until = time.Now().Add(g.Lifetime)
+	}
+	if g.Expires != nil {
+		out["expires_in"] = g.Expires
 	}
 	g.access[out["access_token"].(string)] = of
 	if kind == "authorization_code" || kind == "refresh_token" && g.Rotate {

@@ -58,6 +58,9 @@ func (k *Keeper) discover(ctx context.Context, s mcp.Server, r *record, challeng
 	if meta == nil {
 		return fmt.Errorf("the authorization server %s has no metadata%s", issuer, k.because(why))
 	}
+	if meta.TokenEndpoint == "" {
+		return fmt.Errorf("the metadata of the authorization server %s is of no use: %w", issuer, errNoTokens)
+	}
 	r.TokenURL, r.Resource = meta.TokenEndpoint, resource
 	if len(wanted) == 0 {
 		wanted = offered
@@ -130,7 +133,7 @@ func safe(server string) error {
 // another origin: a code, a secret and what is believed of an issuer stay where they
 // are meant to.
 func (k *Keeper) requests(ctx context.Context, server string) (c *http.Client, release func()) {
-	c = &http.Client{Transport: k.cfg.Transport, Timeout: stepTime, CheckRedirect: func(to *http.Request, via []*http.Request) error {
+	c = &http.Client{Timeout: stepTime, CheckRedirect: func(to *http.Request, via []*http.Request) error {
 		from := via[0].URL
 		if to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
 			return fmt.Errorf("%s redirects to another place, %s", root(from.String()), root(to.URL.String()))
@@ -141,13 +144,14 @@ func (k *Keeper) requests(ctx context.Context, server string) (c *http.Client, r
 		return nil
 	}}
 	if k.cfg.Transport != nil {
+		c.Transport = &patient{k.cfg.Transport}
 		return c, func() {}
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	if guarded(ctx, t, server) {
 		t.DialContext = (&net.Dialer{Timeout: stepTime, KeepAlive: 30 * time.Second, Control: public}).DialContext
 	}
-	c.Transport = t
+	c.Transport = &patient{t}
 	return c, t.CloseIdleConnections
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/transom-run/transom/internal/vault"
 	"github.com/transom-run/transom/mcp"
@@ -152,6 +156,101 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// Metadata by which no login could end well are told of before anybody is asked to
+// approve.
+func TestNobodyIsAskedInVain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		field string
+		value func(*mcptest.Guarded) any
+		want  string
+	}{
+		"no token endpoint":       {"token_endpoint", func(*mcptest.Guarded) any { return nil }, "names no token_endpoint"},
+		"an empty token endpoint": {"token_endpoint", func(*mcptest.Guarded) any { return "" }, "names no token_endpoint"},
+		"a state of its own": {"authorization_endpoint", func(g *mcptest.Guarded) any { return g.Issuer.URL + "/authorize?state=s" },
+			"/authorize brings a state of its own"},
+		"an address of its own": {"authorization_endpoint", func(g *mcptest.Guarded) any { return g.Issuer.URL + "/authorize?a=b&redirect_uri=http://x/" },
+			"/authorize brings a redirect_uri of its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(g *mcptest.Guarded) {
+				g.Metadata = func(d map[string]any) { d[tc.field] = tc.value(g) }
+			})
+			page, err := r.login(mcp.Login{})
+			if err == nil {
+				t.Fatalf("somebody is to open %s", page)
+			}
+			r.quiet(err, tc.want)
+		})
+	}
+	r := newRig(t, func(g *mcptest.Guarded) {
+		g.Metadata = func(d map[string]any) { d["authorization_endpoint"] = g.Issuer.URL + "/authorize?tenant=t" }
+	})
+	r.in(mcp.Login{}) // what the page needs for itself stays
+}
+
+// The client's own secret is sent nowhere where there is no token endpoint.
+func TestHeadlessNeedsATokenEndpoint(t *testing.T) {
+	r := newRig(t, func(g *mcptest.Guarded) {
+		g.Metadata = func(d map[string]any) {
+			delete(d, "token_endpoint")
+			delete(d, "authorization_endpoint")
+		}
+	})
+	r.s.OAuthClientID, r.s.OAuthClientSecret, r.s.OAuthGrantType = "c", "shh", mcp.ClientCredentials
+	_, err := r.login(mcp.Login{})
+	if err == nil || !strings.Contains(err.Error(), "names no token_endpoint") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A token's time may be written in many ways; none of them loses the token.
+func TestTimesOfTokens(t *testing.T) {
+	for written, want := range map[string]time.Duration{
+		`3600`: time.Hour, `3600.0`: time.Hour, `3.6e3`: time.Hour, `"3600"`: time.Hour, `" 3600.5 "`: 3601 * time.Second, `0.2`: time.Second,
+		`9e18`: math.MaxInt32 * time.Second, `99999999999999999999`: math.MaxInt32 * time.Second,
+		`1e999`: 0, `"soon"`: 0, `""`: 0, `true`: 0, `{}`: 0, `null`: 0, `"NaN"`: 0,
+	} {
+		t.Run(written, func(t *testing.T) {
+			r := newRig(t, func(g *mcptest.Guarded) { g.Expires = json.RawMessage(written) })
+			before := time.Now()
+			r.in(mcp.Login{})
+			after := time.Now()
+			kept := r.kept()
+			if want == 0 && !kept.Ends.IsZero() || want != 0 && (kept.Ends.Before(before.Add(want-time.Second)) || kept.Ends.After(after.Add(want+time.Second))) {
+				t.Errorf("it ends at %v, not %v after %v", kept.Ends, want, before)
+			}
+			if header, err := r.Renew(context.Background(), r.s, kept.header(), nil); err != nil || header == kept.header() {
+				t.Errorf("renewed: %q, %v", header, err)
+			}
+		})
+	}
+}
+
+func FuzzMended(f *testing.F) {
+	for _, raw := range []string{``, `{}`, `[]`, `{"expires_in":1.5,"access_token":"a"}`, `{"expires_in":"x"}`, `{"expires_in":{}}`, `{"expires_in":-1e400}`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var before, after map[string]any
+		if json.Unmarshal(raw, &before) != nil {
+			return
+		}
+		if err := json.Unmarshal(mended(raw), &after); err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := after["expires_in"]; ok {
+			if f, is := n.(float64); !is || f != math.Trunc(f) || math.Abs(f) > -math.MinInt32 {
+				t.Errorf("%s has %v", raw, n)
+			}
+		}
+		delete(before, "expires_in")
+		delete(after, "expires_in")
+		if d := cmp.Diff(before, after); d != "" {
+			t.Errorf("%s: %s", raw, d)
+		}
+	})
+}
+
 // A refresh token goes where it came from, and nowhere else.
 func TestRefreshStaysAtHome(t *testing.T) {
 	s := newStranger(t)
@@ -232,7 +331,7 @@ func TestPrivateAddresses(t *testing.T) {
 	t.Cleanup(k.Close)
 	c, release := k.requests(context.Background(), "https://93.184.216.34/mcp")
 	defer release()
-	if p := c.Transport.(*http.Transport).Proxy; p != nil {
+	if p := c.Transport.(*patient).RoundTripper.(*http.Transport).Proxy; p != nil {
 		if via, _ := p(&http.Request{URL: &url.URL{Scheme: "https", Host: "93.184.216.34"}}); via != nil {
 			return // the proxy decides
 		}

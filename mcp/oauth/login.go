@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -272,6 +271,11 @@ func (l *login) fetch(ctx context.Context, page string, back *callback) (*auth.A
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the authorization server names no page to open")
 	}
+	for name, values := range u.Query() {
+		if len(values) > 1 { // the SDK adds its own to those that there are
+			return nil, &refusal{fmt.Sprintf("the authorization server's page %s brings a %s of its own, and a login's would count for nothing. Tell who runs the server, or have the host give a token", place(page), short(name))}
+		}
+	}
 	back.expect(u.Query().Get("state"))
 	l.url = page
 	close(l.ready)
@@ -357,15 +361,6 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	*w.status = 0
 	if res != nil {
 		*w.status = res.StatusCode
-		res.Body = &bounded{Reader: io.LimitReader(res.Body, maxAnswer), Closer: res.Body}
 	}
 	return res, err
-}
-
-// maxAnswer bounds what is read of any answer.
-const maxAnswer = 1 << 20
-
-type bounded struct {
-	io.Reader
-	io.Closer
 }
