@@ -29,6 +29,7 @@ type link struct {
 	proc         *process      // nil: the server is remote
 	wire         *wire         // nil: the server is a process
 	ended        chan struct{} // closed when the connection has ended
+	fault        error         // why it has; set before ended is closed
 	noted        chan struct{} // closed when the session was told so
 	opened       chan struct{} // closed when the connection stands
 	closed       chan struct{} // closed when it is taken down
@@ -81,7 +82,7 @@ func (h *Host) open(ctx context.Context, name string, cfg mcp.Server) (*link, er
 	}
 	close(l.opened)
 	go func() {
-		_ = l.session.Wait()
+		l.fault = l.session.Wait()
 		close(l.ended)
 	}()
 	return l, nil
@@ -138,8 +139,8 @@ func (l *link) failure(ctx context.Context, err error) error {
 		err = context.Cause(ctx)
 	}
 	if l.proc != nil {
-		if l.proc.within(100 * time.Millisecond) {
-			return errors.New(l.proc.ending())
+		if l.proc.within(100*time.Millisecond) && !l.proc.cut.Load() {
+			return errors.New(l.proc.ending(nil))
 		}
 		if said := l.proc.stderr.String(); said != "" {
 			return fmt.Errorf("%w; it printed: %s", err, said)
@@ -204,7 +205,13 @@ func (l *link) close() {
 func (l *link) ending() string {
 	if l.proc != nil {
 		l.proc.within(closeGrace) // its exit status comes after its last word
-		return l.proc.ending()
+		var fault error
+		select {
+		case <-l.ended:
+			fault = l.fault
+		default:
+		}
+		return l.proc.ending(fault)
 	}
 	return "the connection ended"
 }

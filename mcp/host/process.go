@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/transom-run/transom/mcp"
@@ -47,6 +48,8 @@ type process struct {
 	err    error         // of Wait
 
 	ended   sync.Once
+	over    atomic.Bool // its output has ended, or it reads no more: so has it, or will
+	cut     atomic.Bool // it ran and spoke when it was closed
 	writing sync.Mutex
 	asked   bool        // the first message was seen
 	unheard *time.Timer // until the question what it is counts as unanswered
@@ -142,6 +145,7 @@ func (p *process) lines(r *bufio.Reader) error {
 			}
 		}
 		if err != nil {
+			p.over.Store(true)
 			return nil //nolint:nilerr // the end of the output is said by Wait
 		}
 		line = line[:0]
@@ -180,7 +184,11 @@ func (p *process) Write(b []byte) (int, error) {
 		}
 	}
 	p.writing.Unlock()
-	return p.stdin.Write(b)
+	n, err := p.stdin.Write(b)
+	if err != nil {
+		p.over.Store(true)
+	}
+	return n, err
 }
 
 // answer says in the server's name that it does not know the question.
@@ -198,6 +206,11 @@ func (p *process) answer() {
 // is asked to end, then forced to.
 func (p *process) Close() error {
 	p.ended.Do(func() {
+		select {
+		case <-p.done:
+		default:
+			p.cut.Store(!p.over.Load())
+		}
 		p.quiet()
 		p.in.Close()
 		p.stdin.Close()
@@ -223,12 +236,16 @@ func (p *process) within(d time.Duration) bool {
 	}
 }
 
-// ending says how the program ended, with what it printed last.
-func (p *process) ending() string {
+// ending says how the program ended, with what it printed last. why is the error that
+// its connection ended with, if any.
+func (p *process) ending(why error) string {
 	text := "its process ended"
 	select {
 	case <-p.done:
-		if p.err != nil {
+		switch {
+		case p.cut.Load() && why != nil:
+			text = fmt.Sprintf("it was ended, because what it sent cannot be read: %v", why)
+		case p.err != nil:
 			text += " (" + p.err.Error() + ")"
 		}
 	default:

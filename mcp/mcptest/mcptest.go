@@ -54,6 +54,8 @@ func Main() {
 //	early    legacy, and says that its tools changed before it answers anything
 //	refuses  ends at once, and says why on stderr
 //	garbage  is no server at all
+//	wrong    answers with an error that is a text, from the beginning
+//	wrongs   the same, to calls of its tool
 func Server(kind string) mcp.Server {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,6 +74,21 @@ func serveStdio(kind string) {
 				return map[string]any{"protocolVersion": "2024-11-05", "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]any{"name": "old", "version": "1"}}
 			case "tools/list":
 				return map[string]any{"tools": []any{map[string]any{"name": "old", "inputSchema": map[string]any{"type": "object"}}}}
+			}
+			return nil
+		})
+		return
+	case "wrong", "wrongs": // it goes on, whatever becomes of its answer
+		_ = reply(os.Stdin, os.Stdout, func(method string) any {
+			switch {
+			case kind == "wrong" || method == "tools/call":
+				return refusal{"boom"}
+			case method == "initialize":
+				return map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]any{"name": "wrong", "version": "1"}}
+			case method == "tools/list":
+				return map[string]any{"tools": []any{map[string]any{"name": "old", "inputSchema": map[string]any{"type": "object"}}}}
+			case method == "server/discover":
+				return refusal{map[string]any{"code": -32601, "message": "not known"}}
 			}
 			return nil
 		})
@@ -97,6 +114,9 @@ func serveStdio(kind string) {
 	_ = New(kind).Run(context.Background(), &sdk.StdioTransport{})
 }
 
+// refusal is an answer that is an error.
+type refusal struct{ err any }
+
 // reply answers requests line by line, with what f returns; nil is no answer.
 func reply(in *os.File, out *os.File, f func(method string) any) error {
 	d := json.NewDecoder(in)
@@ -109,7 +129,13 @@ func reply(in *os.File, out *os.File, f func(method string) any) error {
 			return err
 		}
 		if res := f(req.Method); res != nil {
-			raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": req.ID, "result": res})
+			answer := map[string]any{"jsonrpc": "2.0", "id": req.ID}
+			if no, ok := res.(refusal); ok {
+				answer["error"] = no.err
+			} else {
+				answer["result"] = res
+			}
+			raw, err := json.Marshal(answer)
 			if err != nil {
 				return err
 			}
