@@ -69,13 +69,21 @@ func checkName(name string) error {
 	if name == "" {
 		return &DefinitionError{Msg: "the name is empty; use ASCII letters, digits, '_' and '-'"}
 	}
-	for i := range len(name) {
-		c := name[i]
-		if !('a' <= c|32 && c|32 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
-			return &DefinitionError{Tool: name, Msg: "the name may only hold ASCII letters, digits, '_' and '-'"}
-		}
+	if PlainName(name) != name {
+		return &DefinitionError{Tool: name, Msg: "the name may only hold ASCII letters, digits, '_' and '-'"}
 	}
 	return nil
+}
+
+// PlainName is a name with '_' for every character that names of tools may not have: how
+// models are told what comes from outside, and what rules about it are held against.
+func PlainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
 }
 
 // Definition is the JSON Schema that a model is told of: always a JSON object of

@@ -236,3 +236,18 @@ func TestDeferred(t *testing.T) {
 		t.Error("an empty registry is fine")
 	}
 }
+
+// The names that are plain are those that tools may have.
+func TestPlainName(t *testing.T) {
+	for name, want := range map[string]string{
+		"a-Z_09": "a-Z_09", "my server-dotted.name": "my_server-dotted_name", "größe/[@`{": "gr__e_____", "\xff\x00": "__", "": "",
+	} {
+		if got := PlainName(name); got != want {
+			t.Errorf("%q is %q, not %q", name, got, want)
+		}
+		_, err := Compile(Tool{Name: name})
+		if (err == nil) != (name == want && name != "") {
+			t.Errorf("a tool %q: %v", name, err)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package policy
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/transom-run/transom/tool"
 )
 
 // agentMCP is the kind of keys of servers that are an agent's own. A session may have
@@ -14,18 +16,7 @@ func serverKey(agent, server string) string {
 	if agent == "" {
 		return "mcp:" + server + "/"
 	}
-	return agentMCP + ":" + plain(agent) + "/" + server + "/"
-}
-
-// plain is a name with every character that names of tools may not have made '_', as
-// models are told it.
-func plain(name string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, name)
+	return agentMCP + ":" + tool.PlainName(agent) + "/" + server + "/"
 }
 
 // bareKey is the key of a call by the tool's own name, where no name that models call
@@ -35,7 +26,7 @@ func bareKey(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &r) != nil || r.Kind != "mcp" {
 		return ""
 	}
-	prefix := plain(r.Server) + "-"
+	prefix := tool.PlainName(r.Server) + "-"
 	bare, ok := strings.CutPrefix(r.ToolName, prefix)
 	if !ok || bare == "" || bare == "*" || strings.HasPrefix(bare, prefix) {
 		return ""
@@ -54,8 +45,8 @@ func deniesTool(denied []string, raw json.RawMessage) bool {
 		if key == "mcp:*" || key == "tool:"+r.ToolName {
 			return true
 		}
-		tool, ok := strings.CutPrefix(key, "mcp:"+r.Server+"/")
-		if ok && (tool == "*" || plain(tool) == r.ToolName || plain(r.Server+"-"+tool) == r.ToolName) {
+		name, ok := strings.CutPrefix(key, "mcp:"+r.Server+"/")
+		if ok && (name == "*" || tool.PlainName(name) == r.ToolName || tool.PlainName(r.Server+"-"+name) == r.ToolName) {
 			return true
 		}
 	}

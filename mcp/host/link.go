@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -353,13 +352,5 @@ func describe(t *sdk.Tool) mcp.Tool {
 	return d
 }
 
-// toolName is what the model calls a server's tool: server and tool, with every
-// character that names may not have made '_'.
-func toolName(server, name string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, server+"-"+name)
-}
+// toolName is what the model calls a server's tool: server and tool.
+func toolName(server, name string) string { return tool.PlainName(server + "-" + name) }
