@@ -223,8 +223,8 @@ func (a *authorization) metadata(ctx context.Context, from string) string {
 	return strings.ToValidUTF8(string(raw), "\ufffd")
 }
 
-// parseChallenge reads the parameters of a WWW-Authenticate header: of the Bearer
-// scheme, else of what there is.
+// parseChallenge reads the parameters of the Bearer scheme in WWW-Authenticate headers,
+// as far as they can be read; others say nothing.
 func parseChallenge(headers []string) map[string]string {
 	out := map[string]string{}
 	for _, h := range headers {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -283,6 +282,3 @@ func (h *Host) Probe(ctx context.Context, name string) mcp.Probe {
 	}
 	return h.probe(ctx, cfg, token)
 }
-
-// noRedirect takes a redirect as the answer.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

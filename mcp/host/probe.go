@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -87,7 +86,7 @@ func judged(res *http.Response, token string) mcp.Probe {
 			return p
 		}
 		if utf8.Valid(raw) && len(raw) <= maxProbe {
-			text := string(bytes.Clone(raw))
+			text := string(raw)
 			p.Body = &text
 		}
 	}
@@ -107,3 +106,6 @@ func judged(res *http.Response, token string) mcp.Probe {
 	}
 	return p
 }
+
+// noRedirect takes a redirect as the answer.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
