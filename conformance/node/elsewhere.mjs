@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
-import { z } from "zod";
+import { CopilotClient, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
+import { clearContext, say } from "./clear.mjs";
 
 /** An MCP server that counts how often it was called: the same process goes on counting. */
 async function serve(name) {
@@ -19,8 +19,6 @@ async function serve(name) {
   }));
   await server.connect(new StdioServerTransport());
 }
-
-const say = (what, ...rest) => console.log(`${what}:`, ...rest);
 
 async function host() {
   const work = join(process.env.COPILOT_HOME, "work");
@@ -47,19 +45,7 @@ async function host() {
     mcpServers: { saw: server("saw"), drill: server("drill") },
     skillDirectories: [join(work, "skills")],
     customAgents: [{ name: "joiner", description: "Joins wood", prompt: "You join wood.", tools: ["saw-count"] }],
-    tools: [
-      defineTool("clear_context", {
-        description: "Start over",
-        parameters: z.object({ prompt: z.string() }),
-        isTerminal: true,
-        skipPermission: true,
-        handler: async ({ prompt }) => {
-          const { messagesCleared } = await session.rpc.history.clearContext({ prompt });
-          say("cleared", messagesCleared);
-          return "Cleared.";
-        },
-      }),
-    ],
+    tools: [clearContext(() => session)],
     onPermissionRequest: (request) => {
       asked.push(`${request.kind} ${request.serverName}`);
       return { kind: "approve-once" };

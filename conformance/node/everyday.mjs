@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
 import { z } from "zod";
+import { clearContext, say } from "./clear.mjs";
 
 const work = join(process.env.COPILOT_HOME, "work");
 mkdirSync(work, { recursive: true });
@@ -15,7 +16,6 @@ const start = async () => {
   await client.start();
   return client;
 };
-const say = (what, ...rest) => console.log(`${what}:`, ...rest);
 
 let client = await start();
 let session;
@@ -33,17 +33,7 @@ const config = {
       skipPermission: true,
       handler: ({ word }) => `${word} means ${word.length}`,
     }),
-    defineTool("clear_context", {
-      description: "Start over",
-      parameters: z.object({ prompt: z.string() }),
-      isTerminal: true,
-      skipPermission: true,
-      handler: async ({ prompt }) => {
-        const { messagesCleared } = await session.rpc.history.clearContext({ prompt });
-        say("cleared", messagesCleared);
-        return "Cleared.";
-      },
-    }),
+    clearContext(() => session),
   ],
   commands: [{ name: "today", description: "Say the day", handler: ({ args }) => say("command", args) }],
   onPermissionRequest: (request) => {

@@ -4,10 +4,9 @@
 // model must have been shown.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
-import { z } from "zod";
+import { CopilotClient, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
+import { clearContext, say } from "./clear.mjs";
 
-const say = (what, value) => console.log(`${what}: ${value}`);
 const missing = () => Object.assign(new Error("there is no such file"), { code: "ENOENT" });
 
 /** Files by path. Directories are what the paths have in them. */
@@ -74,19 +73,7 @@ let session;
 const config = {
   availableTools: new ToolSet().addCustom("*"),
   createSessionFsProvider: () => kept,
-  tools: [
-    defineTool("clear_context", {
-      description: "Start over",
-      parameters: z.object({ prompt: z.string() }),
-      isTerminal: true,
-      skipPermission: true,
-      handler: async ({ prompt }) => {
-        const { messagesCleared } = await session.rpc.history.clearContext({ prompt });
-        say("cleared", messagesCleared);
-        return "Cleared.";
-      },
-    }),
-  ],
+  tools: [clearContext(() => session)],
 };
 const ask = async (prompt) => (await session.sendAndWait(prompt)).data.content;
 

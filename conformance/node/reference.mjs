@@ -10,12 +10,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { CopilotClient, defineTool, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
-import { z } from "zod";
+import { CopilotClient, RuntimeConnection, ToolSet } from "@github/copilot-sdk";
+import { clearContext, say } from "./clear.mjs";
 
 const package_ = (name) =>
   fileURLToPath(new URL(`servers/node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
-const say = (what, ...rest) => console.log(`${what}:`, ...rest);
 
 /** The server itself, in this process; each start leaves a line. */
 async function start(name, ...args) {
@@ -90,19 +89,7 @@ async function host() {
       http: { type: "http", url: `http://127.0.0.1:${http}/mcp`, tools: ["*"] },
       sse: { type: "sse", url: `http://127.0.0.1:${sse}/sse`, tools: ["*"] },
     },
-    tools: [
-      defineTool("clear_context", {
-        description: "Start over",
-        parameters: z.object({ prompt: z.string() }),
-        isTerminal: true,
-        skipPermission: true,
-        handler: async ({ prompt }) => {
-          const { messagesCleared } = await session.rpc.history.clearContext({ prompt });
-          say("cleared", messagesCleared);
-          return "Cleared.";
-        },
-      }),
-    ],
+    tools: [clearContext(() => session)],
     onPermissionRequest: ({ kind, serverName }) => {
       asked[`${kind} ${serverName}`] = (asked[`${kind} ${serverName}`] ?? 0) + 1;
       return { kind: "approve-once" };
