@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,18 +33,6 @@ func (r *rig) fired(begun time.Time) (out []time.Duration) {
 	return out
 }
 
-func same(a, b []time.Duration) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // after lets time go by inside a bubble.
 func after(d time.Duration) { <-time.After(d); synctest.Wait() }
 
@@ -58,7 +47,7 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		after(20 * time.Minute)
-		if got := r.fired(begun); !same(got, []time.Duration{7 * time.Minute, 14 * time.Minute}) {
+		if got := r.fired(begun); !slices.Equal(got, []time.Duration{7 * time.Minute, 14 * time.Minute}) {
 			t.Errorf("fired after %v", got)
 		}
 		r.do(turn.Suspend{}, nil)
@@ -76,7 +65,7 @@ func TestSchedule(t *testing.T) {
 		r.s = r.start(log, state, rigConfig{})
 		r.do(turn.Resume{Client: turn.Client{ID: "B"}, Loaded: true}, nil)
 		after(8 * time.Minute)
-		if got := r.fired(begun); !same(got, []time.Duration{7 * time.Minute, 14 * time.Minute, 80 * time.Minute, 87 * time.Minute}) {
+		if got := r.fired(begun); !slices.Equal(got, []time.Duration{7 * time.Minute, 14 * time.Minute, 80 * time.Minute, 87 * time.Minute}) {
 			t.Errorf("fired after %v", got)
 		}
 		if got, ok := r.do(turn.ChangeSchedule{Op: turn.ScheduleStop, ID: 1}, nil).(turn.Schedule); !ok || got.Prompt != "again" {
@@ -121,7 +110,7 @@ func TestScheduleUnwritten(t *testing.T) {
 			t.Errorf("%d errors", n)
 		}
 		after(60 * time.Second)
-		if got := r.fired(begun); !same(got, []time.Duration{70 * time.Second}) {
+		if got := r.fired(begun); !slices.Equal(got, []time.Duration{70 * time.Second}) {
 			t.Errorf("fired after %v", got)
 		}
 		r.end()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -143,8 +142,8 @@ func restore(data string) (d Durable, err error) {
 	var states, messages []string
 	for len(data) > 0 {
 		var state, more string
-		if state, data, err = cut(data); err == nil {
-			more, data, err = cut(data)
+		if state, data, err = window.Cut(data); err == nil {
+			more, data, err = window.Cut(data)
 		}
 		if err != nil {
 			return d, err
@@ -190,19 +189,4 @@ func pieceOf(states []string, n int) (s snapshot, err error) {
 		err = fmt.Errorf("it is of version %d, not %d", s.Version, snapshotVersion)
 	}
 	return s, err
-}
-
-// cut takes a text with its length before it off the front of data.
-func cut(data string) (text, rest string, err error) {
-	var n uint64
-	for i := 0; i < len(data) && i < binary.MaxVarintLen64; i++ {
-		c := data[i]
-		if n |= uint64(c&0x7f) << (7 * i); c < 0x80 {
-			if rest = data[i+1:]; n > uint64(len(rest)) {
-				break
-			}
-			return rest[:n], rest[n:], nil
-		}
-	}
-	return "", "", errors.New("it ends early")
 }

@@ -281,7 +281,7 @@ func (m *machine) configure(in Configure) error {
 			m.reoffer() // some tools are of that mode alone
 		}
 	}
-	model, effort, window := m.s.Model, m.s.Effort, m.s.Tier
+	model, effort, chosen := m.s.Model, m.s.Effort, m.s.Tier
 	if in.Model != nil {
 		model = *in.Model
 	}
@@ -289,16 +289,16 @@ func (m *machine) configure(in Configure) error {
 		effort = *in.Effort
 	}
 	if in.Tier != nil {
-		window = *in.Tier
+		chosen = *in.Tier
 	} else if model != m.s.Model {
-		window = "" // it was chosen for the model that was
+		chosen = "" // it was, for the model that was
 	}
 	if model != m.s.Model {
 		m.s.Live.Scale, m.s.Live.Ceiling, m.s.Live.Counted = 0, 0, nil // another model has other words
 	}
 	// Who chooses a model waits for the event, also where it is the one in use.
-	if in.Model != nil || effort != m.s.Effort || window != m.s.Tier {
-		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, ContextTier: tier(window), Cause: in.Cause})
+	if in.Model != nil || effort != m.s.Effort || chosen != m.s.Tier {
+		m.emit(event.ModelChange{PreviousModel: m.s.Model, NewModel: model, PreviousReasoningEffort: m.s.Effort, ReasoningEffort: effort, ContextTier: tier(chosen), Cause: in.Cause})
 	}
 	if in.Dir != nil && *in.Dir != m.s.Dir {
 		m.emit(event.ContextChanged{Cwd: *in.Dir})

@@ -198,13 +198,21 @@ func (w *Window) prompt(r *reader) string {
 	return w.settled[i-1].Text[from : from+n]
 }
 
+// Cut takes a text with its length before it off the front of data, as the messages'
+// own texts are encoded.
+func Cut(data string) (text, rest string, err error) {
+	r := reader{rest: data}
+	text = r.text()
+	return text, r.rest, r.err
+}
+
 // reader takes a string apart. After an error everything is empty.
 type reader struct {
 	rest string
 	err  error
 }
 
-var errShort = errors.New("the messages end early")
+var errShort = errors.New("it ends early")
 
 func (r *reader) uvarint() uint64 {
 	var n uint64

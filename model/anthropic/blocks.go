@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -95,10 +96,10 @@ func inputText(raw json.RawMessage) string {
 func (a *attempt) delta(b *block, d blockDelta) {
 	switch d.kind {
 	case "text_delta":
-		b.kind = or(b.kind, "text")
+		b.kind = cmp.Or(b.kind, "text")
 		a.send(model.Chunk{Text: a.dec.plain(d.text, &b.half)})
 	case "thinking_delta":
-		b.kind = or(b.kind, "thinking")
+		b.kind = cmp.Or(b.kind, "thinking")
 		text := a.dec.plain(d.thinking, &b.half)
 		b.thinking = append(b.thinking, text...)
 		a.send(model.Chunk{Reasoning: text})
@@ -106,7 +107,7 @@ func (a *attempt) delta(b *block, d blockDelta) {
 		b.signed = true
 		b.signature = append(b.signature, a.dec.plain(d.signature, nil)...)
 	case "input_json_delta":
-		if b.kind = or(b.kind, "tool_use"); b.kind != "tool_use" {
+		if b.kind = cmp.Or(b.kind, "tool_use"); b.kind != "tool_use" {
 			break // the server's own tool
 		}
 		if args := a.dec.plain(d.arg, &b.half); args != "" {
@@ -114,13 +115,6 @@ func (a *attempt) delta(b *block, d blockDelta) {
 			a.fragment(b, wire.Fragment{Args: args})
 		}
 	}
-}
-
-func or(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }
 
 // complete ends a block: arguments that came with its start count where no

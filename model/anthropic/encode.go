@@ -39,10 +39,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	b = append(b, `{"model":`...)
 	b = jsonstring.Append(b, name)
 	b = appendThinking(b, req, name, bound)
-	n := 0
-	for n < len(req.Messages) && isSystem(req.Messages[n].Role) {
-		n++
-	}
+	n := wire.Instructions(req.Messages)
 	if system := wire.AppendJoined(nil, req.Messages[:n]); len(system) > 0 {
 		b = append(b, `,"system":[{"type":"text","text":"`...)
 		b = append(b, system...)
@@ -71,8 +68,6 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	}
 	return append(b, '}')
 }
-
-func isSystem(r model.Role) bool { return r == model.System || r == model.Developer }
 
 func appendTool(b []byte, t *model.ToolDef, mark bool) []byte {
 	b = append(b, `{"name":`...)

@@ -19,6 +19,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -136,7 +137,7 @@ func resolveBase(cfg *Config) (*Choice, error) {
 		return nil, err
 	}
 	c := &Choice{Provider: account, Account: account, Source: FromGitHub}
-	c.Model.ID = first(cfg.Model, cfg.Getenv("COPILOT_MODEL"))
+	c.Model.ID = cmp.Or(cfg.Model, cfg.Getenv("COPILOT_MODEL"))
 	c.Model.Name, c.Model.ContextWindow = c.Model.ID, DefaultContextWindow
 	return c, nil
 }
@@ -147,7 +148,7 @@ func findToken(cfg *Config) (token, source string) {
 		return cfg.SessionToken, "gitHubToken of the session"
 	}
 	if cfg.LauncherToken != "" {
-		return cfg.LauncherToken, first(cfg.LauncherSource, "the token that --auth-token-env names")
+		return cfg.LauncherToken, cmp.Or(cfg.LauncherSource, "the token that --auth-token-env names")
 	}
 	if cfg.NoAutoLogin {
 		return "", ""
@@ -239,13 +240,4 @@ func (a *Accounts) open(k accountKey) (*github.Account, error) {
 func enabled(v string) bool {
 	on, err := strconv.ParseBool(v)
 	return on && err == nil
-}
-
-func first(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

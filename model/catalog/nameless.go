@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -53,7 +54,7 @@ func (n *nameless) model(ctx context.Context) (string, error) {
 		}
 		return "", &model.Error{Kind: model.Setup, Endpoint: n.Endpoint(), Msg: fmt.Sprintf(
 			"No model is named, and the server at %s has %d of them. Name one with the session's model or COPILOT_MODEL: %s.",
-			n.Endpoint(), len(list), first(strings.Join(names, ", "), "it lists none"))}
+			n.Endpoint(), len(list), cmp.Or(strings.Join(names, ", "), "it lists none"))}
 	}
 	n.mu.Lock()
 	n.only = list[0].ID

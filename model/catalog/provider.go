@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -169,7 +170,7 @@ func own(cfg *Config, p *Provider, source Source) (*Choice, error) {
 		return nil, err
 	}
 	c := &Choice{Source: source, Settings: p, Warnings: warnings}
-	c.Model = model.Info{ID: first(cfg.Model, p.ModelID, cfg.Getenv("COPILOT_MODEL"), p.WireModel),
+	c.Model = model.Info{ID: cmp.Or(cfg.Model, p.ModelID, cfg.Getenv("COPILOT_MODEL"), p.WireModel),
 		ContextWindow: p.MaxPromptTokens, MaxOutput: p.MaxOutputTokens}
 	c.Model.Name = c.Model.ID
 	if c.Model.ContextWindow == 0 {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,7 +188,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if _, err := ask(t, c.Provider, first(tt.asked, c.Model.ID)); err != nil {
+		if _, err := ask(t, c.Provider, cmp.Or(tt.asked, c.Model.ID)); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -85,7 +86,7 @@ func NewRegistry(client *http.Client, providers []Named, entries []Entry) (*Regi
 		case e.ID == "":
 			return nil, setup("A model of the provider %q has no id.", e.Provider)
 		case p == nil:
-			return nil, setup("The model %q names the provider %q, which is not there. There are: %s.", e.ID, e.Provider, first(r.names(), "none"))
+			return nil, setup("The model %q names the provider %q, which is not there. There are: %s.", e.ID, e.Provider, cmp.Or(r.names(), "none"))
 		case r.open[e.key()] != nil:
 			return nil, setup("Two models have the name %q. Give each its own id.", e.key())
 		}
@@ -96,7 +97,7 @@ func NewRegistry(client *http.Client, providers []Named, entries []Entry) (*Regi
 			return nil, err
 		}
 		own := p.Provider
-		own.WireModel = first(e.WireModel, e.ID)
+		own.WireModel = cmp.Or(e.WireModel, e.ID)
 		if e.MaxOutputTokens > 0 {
 			own.MaxOutputTokens = e.MaxOutputTokens
 		}
@@ -116,7 +117,7 @@ func namesOf(provider string) settingNames {
 }
 
 func describe(e *Entry, p *Provider) model.Info {
-	info := model.Info{ID: e.key(), Name: first(e.Name, e.key()), MaxOutput: p.MaxOutputTokens, Vision: e.Vision, Images: e.Images}
+	info := model.Info{ID: e.key(), Name: cmp.Or(e.Name, e.key()), MaxOutput: p.MaxOutputTokens, Vision: e.Vision, Images: e.Images}
 	for _, n := range []int{e.MaxPromptTokens, e.MaxContextTokens, p.MaxPromptTokens, DefaultContextWindow} {
 		if n > 0 {
 			info.ContextWindow = n
@@ -227,7 +228,7 @@ func (t *router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	switch {
 	case m != nil:
 		named := *req
-		named.Model = first(m.entry.ModelID, m.entry.ID)
+		named.Model = cmp.Or(m.entry.ModelID, m.entry.ID)
 		return m.Stream(ctx, &named)
 	case t.base != nil:
 		return t.base.Stream(ctx, req)

@@ -3,6 +3,7 @@
 //	srv := modeltest.NewServer(t, script)        // an endpoint that plays a model file
 //	p := modeltest.Watch(t, provider)            // keeps requests, and checks each
 //	err := modeltest.CheckRequest(req)           // what a strict provider demands
+//	err := modeltest.CheckShape(path, body)      // what a wire's documentation has
 //	modeltest.TestProvider(t, open)              // the contract of model.Provider
 //
 // Any request that breaks the rules of [CheckRequest] fails the test at once,

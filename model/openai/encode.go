@@ -64,10 +64,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 // Pictures of tool results follow the results of their batch as a user message,
 // since a tool message holds text only.
 func appendMessages(b []byte, msgs []model.Message, reasoningField string) []byte {
-	n := 0
-	for n < len(msgs) && isSystem(msgs[n].Role) {
-		n++
-	}
+	n := wire.Instructions(msgs)
 	start := len(b)
 	if n > 0 {
 		b = append(b, `{"role":"system","content":"`...)
@@ -78,25 +75,16 @@ func appendMessages(b []byte, msgs []model.Message, reasoningField string) []byt
 	for i := n; i < len(msgs); i++ {
 		m := &msgs[i]
 		if len(pictures) > 0 && m.Role != model.ToolRole {
-			b = appendPictures(comma(b, start), pictures)
+			b = appendPictures(wire.Comma(b, start), pictures)
 			pictures = nil
 		}
-		b = appendMessage(comma(b, start), m, reasoningField)
+		b = appendMessage(wire.Comma(b, start), m, reasoningField)
 		if m.Role == model.ToolRole {
 			pictures = append(pictures, m.Images...)
 		}
 	}
 	if len(pictures) > 0 {
-		b = appendPictures(comma(b, start), pictures)
-	}
-	return b
-}
-
-func isSystem(r model.Role) bool { return r == model.System || r == model.Developer }
-
-func comma(b []byte, start int) []byte {
-	if len(b) > start {
-		return append(b, ',')
+		b = appendPictures(wire.Comma(b, start), pictures)
 	}
 	return b
 }

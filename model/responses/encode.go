@@ -35,10 +35,7 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	}
 	b = append(b, `"model":`...)
 	b = jsonstring.Append(b, name)
-	n := 0
-	for n < len(req.Messages) && isSystem(req.Messages[n].Role) {
-		n++
-	}
+	n := wire.Instructions(req.Messages)
 	if n > 0 {
 		b = append(b, `,"instructions":"`...)
 		b = wire.AppendJoined(b, req.Messages[:n])
@@ -72,8 +69,6 @@ func AppendRequest(b []byte, req *model.Request, enc Encoding) []byte {
 	return append(b, '}')
 }
 
-func isSystem(r model.Role) bool { return r == model.System || r == model.Developer }
-
 func appendReasoning(b []byte, req *model.Request) []byte {
 	if req.ReasoningEffort == "" && req.ReasoningSummary == "" {
 		return b
@@ -101,32 +96,25 @@ func appendInput(b []byte, msgs []model.Message) []byte {
 	for i := range msgs {
 		m := &msgs[i]
 		if len(pictures) > 0 && m.Role != model.ToolRole {
-			b = appendUser(comma(b, start), &model.Message{Role: model.User, Images: pictures})
+			b = appendUser(wire.Comma(b, start), &model.Message{Role: model.User, Images: pictures})
 			pictures = nil
 		}
 		switch m.Role {
 		case model.Assistant:
 			b = appendAssistant(b, m, start)
 		case model.ToolRole:
-			b = append(comma(b, start), `{"type":"function_call_output","call_id":`...)
+			b = append(wire.Comma(b, start), `{"type":"function_call_output","call_id":`...)
 			b = jsonstring.Append(b, m.CallID)
 			b = append(b, `,"output":`...)
 			b = jsonstring.Append(b, m.Text)
 			b = append(b, '}')
 			pictures = append(pictures, m.Images...)
 		default:
-			b = appendUser(comma(b, start), m)
+			b = appendUser(wire.Comma(b, start), m)
 		}
 	}
 	if len(pictures) > 0 {
-		b = appendUser(comma(b, start), &model.Message{Role: model.User, Images: pictures})
-	}
-	return b
-}
-
-func comma(b []byte, start int) []byte {
-	if len(b) > start {
-		return append(b, ',')
+		b = appendUser(wire.Comma(b, start), &model.Message{Role: model.User, Images: pictures})
 	}
 	return b
 }
@@ -143,7 +131,7 @@ func appendUser(b []byte, m *model.Message) []byte {
 	start := len(b)
 	for i := range m.Documents {
 		d := &m.Documents[i]
-		b = append(comma(b, start), `{"type":"input_file","filename":`...)
+		b = append(wire.Comma(b, start), `{"type":"input_file","filename":`...)
 		b = jsonstring.Append(b, d.Title)
 		b = append(b, `,"file_data":"data:`...)
 		b = jsonstring.AppendEscaped(b, d.MIMEType)
@@ -152,17 +140,17 @@ func appendUser(b []byte, m *model.Message) []byte {
 		b = append(b, `"}`...)
 	}
 	if m.Text != "" {
-		b = append(comma(b, start), `{"type":"input_text","text":`...)
+		b = append(wire.Comma(b, start), `{"type":"input_text","text":`...)
 		b = jsonstring.Append(b, m.Text)
 		b = append(b, '}')
 	}
 	for i := range m.Images {
 		if name := m.Images[i].Name; name != "" {
-			b = append(comma(b, start), `{"type":"input_text","text":`...)
+			b = append(wire.Comma(b, start), `{"type":"input_text","text":`...)
 			b = jsonstring.Append(b, name)
 			b = append(b, '}')
 		}
-		b = append(comma(b, start), `{"type":"input_image","image_url":"data:`...)
+		b = append(wire.Comma(b, start), `{"type":"input_image","image_url":"data:`...)
 		b = jsonstring.AppendEscaped(b, m.Images[i].MIMEType)
 		b = append(b, `;base64,`...)
 		b = jsonstring.AppendEscaped(b, m.Images[i].Data)
@@ -185,21 +173,21 @@ func appendAssistant(b []byte, m *model.Message, start int) []byte {
 				n, err := strconv.Atoi(string(e))
 				switch {
 				case e[0] == '{':
-					b = append(comma(b, start), e...)
+					b = append(wire.Comma(b, start), e...)
 				case e[0] == '"' && text:
-					b, text = appendText(comma(b, start), m.Text), false
+					b, text = appendText(wire.Comma(b, start), m.Text), false
 				case err == nil && n >= 0 && n < len(sent) && !sent[n]:
-					b, sent[n] = appendCall(comma(b, start), &m.Calls[n]), true
+					b, sent[n] = appendCall(wire.Comma(b, start), &m.Calls[n]), true
 				}
 			}
 		}
 	}
 	if text {
-		b = appendText(comma(b, start), m.Text)
+		b = appendText(wire.Comma(b, start), m.Text)
 	}
 	for i := range m.Calls {
 		if sent == nil || !sent[i] {
-			b = appendCall(comma(b, start), &m.Calls[i])
+			b = appendCall(wire.Comma(b, start), &m.Calls[i])
 		}
 	}
 	return b

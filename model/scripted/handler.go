@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,14 +141,14 @@ func writeFailure(w http.ResponseWriter, f *modelfile.Failure) {
 		io.WriteString(w, f.Body)
 		return
 	}
-	writeError(w, f.Status, f.Code, orText(f.Message, "The scripted model fails as its file says."))
+	writeError(w, f.Status, f.Code, cmp.Or(f.Message, "The scripted model fails as its file says."))
 }
 
 func writeError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// The form is that of all three wires.
-	json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": orText(code, "error"), "message": message, "code": code}})
+	json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": cmp.Or(code, "error"), "message": message, "code": code}})
 }
 
 // serveWhole answers at once.

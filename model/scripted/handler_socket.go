@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (p *Provider) serveMessage(r *http.Request, conn *websocket.Conn, body []by
 	case e != nil:
 		return sendError(r, conn, http.StatusBadRequest, e.Code, e.Msg)
 	case pl.failure != nil && pl.failure.Status != 0:
-		return sendError(r, conn, pl.failure.Status, pl.failure.Code, orText(pl.failure.Message, "The scripted model fails as its file says."))
+		return sendError(r, conn, pl.failure.Status, pl.failure.Code, cmp.Or(pl.failure.Message, "The scripted model fails as its file says."))
 	case pl.silent:
 		<-r.Context().Done()
 		return r.Context().Err()
@@ -102,7 +103,7 @@ func sendEvents(r *http.Request, conn *websocket.Conn, list []event, bytes *int)
 }
 
 func sendError(r *http.Request, conn *websocket.Conn, status int, code, message string) error {
-	data, err := json.Marshal(object{"type": "error", "status": status, "error": object{"type": orText(code, "error"), "code": code, "message": message}})
+	data, err := json.Marshal(object{"type": "error", "status": status, "error": object{"type": cmp.Or(code, "error"), "code": code, "message": message}})
 	if err != nil {
 		return errors.Join(errCut, err)
 	}

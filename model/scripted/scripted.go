@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -208,7 +209,7 @@ func (p *Provider) Rest() []string {
 			at++
 			fails := len(m.Failures) > 0 && m.Failures[len(m.Failures)-1].Times == modelfile.Always
 			if m.Role == model.Assistant && !fails && !p.done[place{i, at, ""}] {
-				out = append(out, fmt.Sprintf("conversations[%d].messages[%d] (line %d): %.60q", i, k, m.Line, orText(m.Content, "a call")))
+				out = append(out, fmt.Sprintf("conversations[%d].messages[%d] (line %d): %.60q", i, k, m.Line, cmp.Or(m.Content, "a call")))
 			}
 		}
 	}
@@ -280,7 +281,7 @@ func (p *Provider) play(ctx context.Context, pl *plan, stream bool, emit func(mo
 	if f := pl.failure; f != nil && f.Status != 0 {
 		kind, again := model.Classify(f.Status, f.Code, f.Message)
 		return &model.Error{Kind: kind, Status: f.Status, Code: f.Code, Retryable: again, RetryAfter: f.RetryAfter, Endpoint: here,
-			Msg: fmt.Sprintf("The scripted model failed (HTTP %d): %s.", f.Status, orText(f.Message, "as its file says"))}
+			Msg: fmt.Sprintf("The scripted model failed (HTTP %d): %s.", f.Status, cmp.Or(f.Message, "as its file says"))}
 	}
 	if pl.silent {
 		return wait(ctx, -1)
@@ -365,7 +366,7 @@ func (p *Provider) chunks(pl *plan, stream bool) []model.Chunk {
 		for _, s := range pieces(m.Reasoning, n) {
 			out = append(out, model.Chunk{Reasoning: s})
 		}
-		content := orText(m.Content, m.Refusal)
+		content := cmp.Or(m.Content, m.Refusal)
 		parts := m.Chunks
 		if parts == nil || !stream {
 			parts = pieces(content, n)
@@ -462,11 +463,4 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func cancelled(err error) error {
 	return &model.Error{Kind: model.Query, Endpoint: here, Err: err, Msg: "The request to the scripted model was cancelled."}
-}
-
-func orText(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }

@@ -59,6 +59,24 @@ func DataURL(s string) model.Image {
 	return model.Image{Data: s}
 }
 
+// Instructions is how many messages at the start instruct the model, of the system or
+// the developer: every wire has one place for them.
+func Instructions(msgs []model.Message) int {
+	n := 0
+	for n < len(msgs) && (msgs[n].Role == model.System || msgs[n].Role == model.Developer) {
+		n++
+	}
+	return n
+}
+
+// Comma appends a comma where something stands in b behind start.
+func Comma(b []byte, start int) []byte {
+	if len(b) > start {
+		return append(b, ',')
+	}
+	return b
+}
+
 // AppendJoined appends the texts of messages, escaped, with a blank line between
 // those that have one.
 func AppendJoined(b []byte, msgs []model.Message) []byte {
