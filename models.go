@@ -48,6 +48,7 @@ type models struct {
 	told     int    // the size of the window that the session goes by
 	bounds   int    // as a host says it; 0: it says nothing
 	flat     string // the newest model that has not the context tier that was chosen
+	unsized  string // the newest model of which was said that nobody states its window
 }
 
 // models resolves who answers a session. It makes no connection. That there is
@@ -218,6 +219,26 @@ func (m *models) untiered(req *model.Request, info *model.Info) {
 	}
 }
 
+// smallWindow is the size of the smallest windows that models are served with, in
+// tokens: below it nobody has to know how large a window is.
+const smallWindow = 4096
+
+// unstated says once for each model that nobody states the size of its window, when a
+// conversation begins to depend on it: a server with a smaller one may cut what it is
+// sent and say nothing.
+func (m *models) unstated(req *model.Request, id string) {
+	m.mu.Lock()
+	said := m.bounds > 0 || m.unsized == id
+	m.mu.Unlock()
+	if said || m.warn == nil || req.AgentID != "" || model.EstimateRequest(req) <= smallWindow {
+		return
+	}
+	m.mu.Lock()
+	m.unsized = id
+	m.mu.Unlock()
+	m.warn(fmt.Sprintf("nobody states the size of the context window of %s: it is taken to have %d tokens, of which this session sends more than %d. State it as maxPromptTokens of the provider or the model", id, catalog.DefaultContextWindow, smallWindow))
+}
+
 // encoding is how a model cuts text into tokens, "" where that is not known: as the
 // account's list says, and else by its name.
 func (m *models) encoding(ctx context.Context, id string) tokens.Encoding {
@@ -267,6 +288,7 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 	m.mu.Lock()
 	answers, choice, err := m.answers, m.choice, m.err
 	listed, isListed := m.listed(req.Model)
+	entry, from, _ := m.registry.Find(req.Model)
 	m.mu.Unlock()
 	switch {
 	case answers != nil && !isListed:
@@ -292,6 +314,9 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 	switch {
 	case isListed:
 		learn(&listed)
+		if max(entry.MaxPromptTokens, entry.MaxContextTokens, from.MaxPromptTokens) == 0 {
+			m.unstated(req, listed.ID)
+		}
 	case choice.Account != nil:
 		asked := *choice
 		asked.Source = catalog.FromGitHub
@@ -303,6 +328,9 @@ func (m *models) provider(ctx context.Context, req *model.Request) (model.Provid
 		}
 	default:
 		learn(&choice.Model)
+		if choice.Settings != nil && choice.Settings.MaxPromptTokens == 0 {
+			m.unstated(req, cmp.Or(req.Model, choice.Model.ID, "the model"))
+		}
 	}
 	if req.Model == "" {
 		req.Model = choice.Model.ID

@@ -20,7 +20,7 @@ import (
 // TestWindowOfOwnProvider grows a conversation beyond what the model of a host's own
 // provider takes. Where the host states the size of its window, summaries keep the
 // conversation within it, and nothing is refused. Where nobody does, the documented
-// default is what usage is told against, until the model refuses: that is made good by a
+// default is what usage is told against, and a warning says so, until the model refuses: that is made good by a
 // summary, and what was refused is the size from then on.
 func TestWindowOfOwnProvider(t *testing.T) {
 	defer endpoint.CloseIdleConnections()
@@ -81,6 +81,15 @@ func growing(t *testing.T, wire *modelWire, stated int) {
 	}
 	if n := len(ofType[event.CompactionStart](t, events)); n == 0 || len(sizes) < 18 {
 		t.Fatalf("%d summaries; usage is told against %v", n, sizes)
+	}
+	warned := 0
+	for _, w := range ofType[event.SessionWarning](t, events) {
+		if strings.Contains(w.Message, "the context window of m") && strings.Contains(w.Message, "128000 tokens") && strings.Contains(w.Message, "maxPromptTokens") {
+			warned++
+		}
+	}
+	if want := map[bool]int{true: 0, false: 1}[stated > 0]; warned != want {
+		t.Errorf("%d warnings of a window that nobody states, want %d", warned, want)
 	}
 	newest := sizes[len(sizes)-1]
 	if stated > 0 && (refused.Load() > 0 || sizes[0] != stated || newest != stated) {
